@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 import asyncpg
+import psutil
 
 from holdfast.store.open import open_store
 from holdfast.testing.servers import (
@@ -53,6 +54,10 @@ class Place(Protocol):
 
     def discard(self, url: str) -> None: ...
 
+    def server_seconds(self) -> float:
+        """Processor time that the server has taken so far; 0 where there is none."""
+        ...
+
     def apart(self) -> AbstractContextManager[Place]:
         """Another place of this kind, whose stores share no table or file with those of this."""
         ...
@@ -88,6 +93,12 @@ class OnPostgres:
 
     def discard(self, url: str) -> None:
         self._server.drop_database(url)
+
+    def server_seconds(self) -> float:
+        pid = int((self._server.data / "postmaster.pid").read_text().split()[0])
+        postmaster = psutil.Process(pid)
+        times = [one.cpu_times() for one in (postmaster, *postmaster.children(recursive=True))]
+        return float(sum(one.user + one.system for one in times))
 
     def apart(self) -> AbstractContextManager[Place]:
         return nullcontext(self)
@@ -128,6 +139,9 @@ class OnSqlite:
         for suffix in ("", "-wal", "-shm"):
             Path(f"{sqlite_path(url)}{suffix}").unlink(missing_ok=True)
 
+    def server_seconds(self) -> float:
+        return 0.0
+
     def apart(self) -> AbstractContextManager[Place]:
         return nullcontext(self)
 
@@ -157,6 +171,10 @@ class OnValkey:
 
     def discard(self, url: str) -> None:
         self._server.say("FLUSHALL")
+
+    def server_seconds(self) -> float:
+        told = dict(line.split(":", 1) for line in str(self._server.say("INFO", "cpu")).split()[2:])
+        return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
 
     @contextmanager
     def apart(self) -> Iterator[Place]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.sqlite_trace import sqlite_statements_marked
 from bench.ticks import Ticks
@@ -138,6 +138,24 @@ def suspended(url: str, mark: Mark) -> Program:
     return Program(app, suspended)
 
 
+def streams(url: str, mark: Mark) -> Program:
+    """So many frames, each with its number and when it was written, at a steady rate."""
+    app = App(url)
+
+    @app.task(name="streams", queue=QUEUE)
+    async def streams(
+        ctx: Context, number: int, count: int, rate: int, keep: Literal["all", "live"]
+    ) -> None:
+        mark(number)
+        began = time.monotonic() + (number % 50) / 50 / rate
+        async with ctx.stream("tokens", keep) as out:
+            for n in range(count):
+                await asyncio.sleep(began + n / rate - time.monotonic())
+                await out.write((n, time.monotonic()))
+
+    return Program(app, streams)
+
+
 def traced(url: str, mark: Mark) -> Program:
     """Idle, but each statement of SQLite's leaves a mark: there is no server to ask."""
     sqlite_statements_marked(mark)
@@ -145,7 +163,8 @@ def traced(url: str, mark: Mark) -> Program:
 
 
 ROLES: Mapping[str, Callable[[str, Mark], Program]] = {
-    role.__name__: role for role in (noop, busy, waiting, realistic, node, steps, suspended, traced)
+    role.__name__: role
+    for role in (noop, busy, waiting, realistic, node, steps, suspended, streams, traced)
 }
 
 

@@ -26,9 +26,15 @@ class Scale:
     one_step: int = 20_000
     in_sequence: int = 3_000
     suspended: int = 100_000
+    stream_seconds: float = 8.0
 
 
 USUAL = Scale()
-LONG = Scale(sustained_seconds=60, waiting=(1_000, 10_000, 100_000, 1_000_000), idle_seconds=30)
-BRIEF = Scale(samples=100, gap=0.01)
+LONG = Scale(
+    sustained_seconds=60,
+    waiting=(1_000, 10_000, 100_000, 1_000_000),
+    idle_seconds=30,
+    stream_seconds=60,
+)
+BRIEF = Scale(samples=100, gap=0.01, stream_seconds=3)
 """For the guard, which compares like with like and should not be waited for."""

@@ -22,6 +22,7 @@ from bench.workloads.realistic import realistic
 from bench.workloads.single import single
 from bench.workloads.snapshot import snapshot
 from bench.workloads.steps import steps
+from bench.workloads.streams import streams
 from bench.workloads.suspended import suspended_jobs
 from bench.workloads.sustained import sustained
 from bench.workloads.two_workers import two_workers
@@ -45,4 +46,5 @@ WORKLOADS: Mapping[str, Callable[[Place, Scale], Sequence[Workload]]] = {
     "large flow": large_flow,
     "steps": steps,
     "suspended": suspended_jobs,
+    "streams": streams,
 }

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         StoreFull,
         StoreRefuses,
         StoreUnavailable,
+        StreamRefused,
         Undecipherable,
         UnknownFailure,
         UnknownFlow,
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
     from holdfast.job.secret import Secret
     from holdfast.job.signal import Sent
     from holdfast.job.state import JobState
+    from holdfast.job.stream import Frame
     from holdfast.job.unique import UniqueBy
     from holdfast.job.vote import Approval, Vote
     from holdfast.resources import Depends, Shared
@@ -173,6 +175,7 @@ __all__ = [
     "FlowNotSucceeded",
     "FlowState",
     "FlowTimeout",
+    "Frame",
     "HoldfastError",
     "IdTaken",
     "Invitation",
@@ -232,6 +235,7 @@ __all__ = [
     "StoreFull",
     "StoreRefuses",
     "StoreUnavailable",
+    "StreamRefused",
     "Suspend",
     "SyncClient",
     "Task",
@@ -293,6 +297,7 @@ _HOMES = {
     "holdfast.job.vote": ("Approval", "Vote"),
     "holdfast.steps.approvals": ("Invitation",),
     "holdfast.job.state": ("JobState",),
+    "holdfast.job.stream": ("Frame",),
     "holdfast.job.unique": ("UniqueBy",),
     "holdfast.encryption.keyring": ("Keyring",),
     "holdfast.insights.key_use": ("KeyStatus", "KeyUse"),

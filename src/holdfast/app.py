@@ -51,8 +51,8 @@ C = TypeVar("C", bound=ToChild)
 
 
 OF_WORKERS = (
-    *("lease", "grace", "poll", "max_payload", "max_steps", "max_steps_size"),
-    "signing_keys",
+    *("lease", "grace", "poll", "max_payload", "signing_keys"),
+    *("max_steps", "max_steps_size", "max_stream_size"),
 )
 """The settings that are options of each worker."""
 
@@ -74,6 +74,7 @@ class App(Tasks):
         max_payload: int | None = None,
         max_steps: int | None = None,
         max_steps_size: int | None = None,
+        max_stream_size: int | None = None,
         keep_audit: float | None = None,
         imports: Iterable[str] | None = None,
         keys: Keyring | str | None = None,
@@ -99,6 +100,7 @@ class App(Tasks):
             max_payload=max_payload,
             max_steps=max_steps,
             max_steps_size=max_steps_size,
+            max_stream_size=max_stream_size,
             keep_audit=keep_audit,
             imports=imports,
             keys=keys,

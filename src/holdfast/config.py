@@ -46,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True):
     max_payload: int = 256 * 1024
     max_steps: int = 10_000
     max_steps_size: int = 16 * 1024 * 1024
+    max_stream_size: int = 16 * 1024 * 1024
     keep_audit: float = 90 * DAY
     imports: tuple[str, ...] = ()
     keys: Keyring | None = None
@@ -63,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True):
         checks.count("max_payload", self.max_payload, least=LEAST_MAX_PAYLOAD)
         checks.count("max_steps", self.max_steps)
         checks.count("max_steps_size", self.max_steps_size, least=LEAST_MAX_PAYLOAD)
+        checks.count("max_stream_size", self.max_stream_size, least=LEAST_MAX_PAYLOAD)
         checks.seconds("keep_audit", self.keep_audit, zero=False)
         checks.flag("eager", self.eager)
 

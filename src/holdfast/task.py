@@ -7,7 +7,7 @@ because the worker passes the context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import (
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.client.sync import SyncClient
     from holdfast.insights.life import Life
+    from holdfast.job.stream import Frame
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
     from holdfast.store.contract.store import Store
@@ -169,6 +170,16 @@ class JobHandle(Generic[R]):
             raise _ended_at_once(ran)
         return await self._task.client.signals.send(self.id, name, value, key=key)
 
+    async def stream(
+        self, name: str, *, after: str | None = None, follow: bool = True
+    ) -> AsyncIterator[Frame]:
+        """The frames of a stream of the job as they come: see `client.streams.follow`. A job that
+        ran where it was enqueued has none."""
+        if self._ran is None:
+            streams = self._task.client.streams
+            async for frame in streams.follow(self.id, name, after=after, follow=follow):
+                yield frame
+
     def result_sync(self, timeout: Seconds | None = None) -> R:
         """`result` for programs without an event loop."""
         ran, sync = self._ran, self._task.app.sync
@@ -195,6 +206,14 @@ class JobHandle(Generic[R]):
         if (ran := self._ran) is not None:
             raise _ended_at_once(ran)
         return self._task.app.sync.signals.send(self.id, name, value, key=key)
+
+    def stream_sync(
+        self, name: str, *, after: str | None = None, follow: bool = True
+    ) -> Iterator[Frame]:
+        """`stream` for programs without an event loop."""
+        if self._ran is None:
+            streams = self._task.app.sync.streams
+            yield from streams.follow(self.id, name, after=after, follow=follow)
 
     @property
     def _ran(self) -> Job | None:

@@ -15,6 +15,8 @@ CREATE INDEX holdfast_flow_live on holdfast_flow (id) where finished_at is null;
 
 CREATE INDEX holdfast_flow_parent on holdfast_flow (parent) where parent is not null;
 
+CREATE INDEX holdfast_frames_live on holdfast_frames (at) where keep = 'live';
+
 CREATE INDEX holdfast_ledger_expiry on holdfast_ledger (keep_until) where decision not in ('failed', 'waiting');
 
 CREATE INDEX holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not null;
@@ -149,6 +151,23 @@ CREATE TABLE holdfast_flow_graph (
     n integer not null,
     graph text not null,
     primary key (flow_id, n)
+) without rowid;
+
+CREATE TABLE holdfast_frames (
+    job_id text not null,
+    stream text not null,
+    fence integer not null,
+    last integer not null,
+    number integer not null,
+    section text not null,
+    since integer not null,
+    again integer not null,
+    whole integer not null,
+    closes integer not null,
+    keep text not null,
+    at integer not null,
+    data text not null,
+    primary key (job_id, stream, fence, last)
 ) without rowid;
 
 CREATE TABLE holdfast_gate (

@@ -22,6 +22,7 @@ from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Job
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.job.step import Step as JobStep
+from holdfast.job.stream import FollowFrom, KeptFrames
 from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.contract.failures import Failure
@@ -36,6 +37,9 @@ from holdfast.store.contract.workers import WorkerInfo
 from tests.conformance.builders import new_worker
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+STREAM = "tokens"
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Snapshot:
     totals: Counter[What]
     timeline: Counter[What]
     steps: dict[JobId, list[JobStep]]
+    frames: dict[JobId, list[KeptFrames]]
     now: datetime
 
     @classmethod
@@ -82,8 +87,14 @@ class Snapshot:
             _summed({total.what: total.jobs} for total in await store.telemetry.totals()),
             _summed(point.counts for point in await _days(store)),
             await store.steps.load(list(jobs)),
+            await _frames(store, list(jobs)),
             await store.now(),
         )
+
+
+async def _frames(store: Store, jobs: list[JobId]) -> dict[JobId, list[KeptFrames]]:
+    found = await store.streams.read([FollowFrom(job, STREAM) for job in jobs], 10_000)
+    return {job: one.frames for job, one in zip(jobs, found, strict=True) if one.frames}
 
 
 async def _days(store: Store) -> list[Point]:
@@ -222,6 +233,7 @@ def check_all(seen: Snapshot, record: Record) -> None:
     line_6_every_waiting_job_has_something_that_will_wake_it(seen)
     line_12_the_tally_equals_a_recount(seen)
     f8_at_most_one_result_is_recorded_for_each_step(seen)
+    f11_frames_of_a_section_are_of_one_try(seen)
     f10_a_job_that_sleeps_has_a_timer_and_a_recorded_wait(seen)
     the_timeline_equals_the_books(seen)
     failures_count_every_accepted_error(seen, record)
@@ -229,13 +241,30 @@ def check_all(seen: Snapshot, record: Record) -> None:
 
 
 def f8_at_most_one_result_is_recorded_for_each_step(seen: Snapshot) -> None:
-    """And only jobs that say so have steps; the fence of a step is never newer than its job's."""
+    """And only jobs that say so have steps or streams; the fence of a step is never newer than its
+    job's."""
     for job, steps in seen.steps.items():
         names = [step.name for step in steps]
         assert len(names) == len(set(names)), job
         assert all(step.fence <= seen.jobs[job].fence for step in steps), job
     tied = {job.id for job in seen.jobs.values() if job.ties & Tie.STEPS}
-    assert tied == set(seen.steps), "a job is tied to its steps, and no other is"
+    written = {*seen.steps, *seen.frames}
+    assert tied == written, "a job is tied to its steps and streams, and no other is"
+
+
+def f11_frames_of_a_section_are_of_one_try(seen: Snapshot) -> None:
+    """They are of one fence, begin where their try began, and no number is there twice. Rows come
+    in the order of their positions."""
+    for job, rows in seen.frames.items():
+        tries: dict[str, tuple[int, int]] = {}
+        position = (0, -1)
+        for row in rows:
+            if row.section not in tries:
+                assert row.first == row.since, job
+            assert tries.setdefault(row.section, (row.fence, row.since)) == (row.fence, row.since)
+            assert position < (row.fence, row.first) <= (row.fence, row.last), job
+            assert row.fence <= seen.jobs[job].fence, job
+            position = (row.fence, row.last)
 
 
 def f10_a_job_that_sleeps_has_a_timer_and_a_recorded_wait(seen: Snapshot) -> None:

@@ -41,6 +41,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, Live
 from holdfast.job.state import JobState as S
 from holdfast.job.step import StepRecord
+from holdfast.job.stream import NewFrames
 from holdfast.store.contract.facts import WorkerFacts
 from holdfast.store.contract.queues import EVERY_QUEUE, QueueSettings
 from holdfast.store.contract.records import Want
@@ -55,6 +56,7 @@ from tests.support.backends import Backend
 
 T = TypeVar("T")
 steps = st.sampled_from(["pay", "mail"])
+sections = st.sampled_from(["", "draft"])
 naps = st.sampled_from(["nap", "doze"])
 LEASE = 30.5
 SWEEPS = [
@@ -88,6 +90,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.record = Record()
         self.numbers = itertools.count(1)
         self.fractions: dict[JobId, float] = {}
+        self.tries: dict[tuple[JobId, int], dict[str, int]] = {}
         self.to_drain: set[WorkerId] = set()
         self.beats: Counter[WorkerId] = Counter()
         self.store = open_store(self.do(self.backend.empty()), clock=self.clock)
@@ -222,6 +225,28 @@ class StoreMachine(RuleBasedStateMachine):
         kept = self.do(self.store.steps.record(records))
         assert kept == [self.model.record(one) for one in records]
 
+    @rule(chosen=st.lists(attempts, min_size=1, max_size=3), section=sections, anew=st.booleans())
+    def write_frames(self, chosen: list[Claimed], section: str, anew: bool) -> None:
+        """By an attempt that runs or by a zombie: the same try of the section, or another one."""
+        rows = [self._frames(attempt, section, anew) for attempt in dict.fromkeys(chosen)]
+        assert self.do(self.store.streams.append(rows)) == [self.model.write(row) for row in rows]
+        sent_again = self.do(self.store.streams.append(rows))
+        assert sent_again == [self.model.runs(row.id, row.fence) for row in rows]
+
+    def _frames(self, attempt: Claimed, section: str, anew: bool) -> NewFrames:
+        n = next(self.numbers)
+        tries = self.tries.setdefault((attempt.id, attempt.fence), {})
+        again = section not in tries or anew
+        since = n if again else tries[section]
+        tries[section] = since
+        data = f'["{n}"]'
+        return NewFrames(
+            *(attempt.id, attempt.fence, always_true.STREAM, n, 1, data),
+            section=section,
+            since=since,
+            replaces=since if again else None,
+        )
+
     @rule(target=attempts, worker=workers, name=steps)
     def a_zombie_records(self, worker: WorkerId, name: str) -> Any:
         """Jobs are handed back and claimed again; then both of their attempts record a step."""
@@ -231,6 +256,7 @@ class StoreMachine(RuleBasedStateMachine):
             self._finish(attempt, "hand back", heard=False)
         own = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 2)]
         self.record_steps([*zombies, *own], [name])
+        self.write_frames([*zombies, *own], "", anew=False)
         return multiple(*zombies, *own)
 
     @rule(attempt=attempts, name=naps, seconds=st.sampled_from([2, 10, 40]))
@@ -428,6 +454,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert job.worker_id == twin.worker or job.ended
             assert seen.lives.get(job.id, []) == [what for what, _ in twin.life]
         self._steps_are_those_of_the_model(seen)
+        self._frames_are_those_of_the_model(seen)
 
     def _steps_are_those_of_the_model(self, seen: Snapshot) -> None:
         """F8: at most one result is recorded for each step, and none by an old fence."""
@@ -449,4 +476,14 @@ class StoreMachine(RuleBasedStateMachine):
                 for one in some
             }
             for job, some in seen.steps.items()
+        }
+
+    def _frames_are_those_of_the_model(self, seen: Snapshot) -> None:
+        """F11: frames of one section are of one try, and none of an old fence comes after it."""
+        written = {job.id: job.frames for job in self.model.jobs.values() if job.frames}
+        assert {
+            job: [(one.fence, one.last, one.data) for one in some] for job, some in written.items()
+        } == {
+            job: [(one.fence, one.last, one.data) for one in some]
+            for job, some in seen.frames.items()
         }

@@ -17,6 +17,7 @@ from holdfast.job.policy import Policy
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.job.step import StepRecord
+from holdfast.job.stream import NewFrames
 from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.contract.queues import EVERY_QUEUE
@@ -47,13 +48,15 @@ class ModelJob:
     """It belongs to a flow, which alone keeps it, removes it or lets it run again."""
     steps: dict[str, StepRecord] = field(default_factory=dict)
     waits: dict[str, float] = field(default_factory=dict)
+    frames: list[NewFrames] = field(default_factory=list)
     edited: bool = False
     life: list[tuple[What, bool]] = field(default_factory=list)
     """What happened, and whether it was an error."""
 
     def begin_anew(self) -> None:
-        """Without attempts, crashes and steps."""
+        """Without attempts, crashes, steps and streams."""
         self.attempts = self.crashes = 0
+        self.frames = []
         self.steps, self.waits, self.ties = {}, {}, self.ties & ~int(Tie.STEPS)
         self.kept_until = None
 
@@ -154,6 +157,21 @@ class Model:
             job.waits.pop(record.name, None)
             if record.seconds is not None:
                 job.waits[record.name] = self.now + record.seconds
+        job.ties |= Tie.STEPS
+        return True
+
+    def runs(self, job_id: JobId, fence: int) -> bool:
+        job = self.jobs.get(job_id)
+        return job is not None and (job.state, job.fence) == (S.RUNNING, fence)
+
+    def write(self, frames: NewFrames) -> bool:
+        """Another try of a section replaces the one before."""
+        if not self.runs(frames.id, frames.fence):
+            return False
+        job = self.jobs[frames.id]
+        if frames.replaces is not None:
+            job.frames = [one for one in job.frames if one.section != frames.section]
+        job.frames.append(frames)
         job.ties |= Tie.STEPS
         return True
 

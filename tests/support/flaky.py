@@ -84,6 +84,7 @@ class FlakyStore:
         self.shelf: Any = _Noun(store.shelf, line)
         self.steps: Any = _Noun(store.steps, line)
         self.signals: Any = _Noun(store.signals, line)
+        self.streams: Any = _Noun(store.streams, line)
         self.failures: Any = _Noun(store.failures, line)
         self.telemetry: Any = _Noun(store.telemetry, line)
         self.wakeups = store.wakeups

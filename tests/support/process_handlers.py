@@ -124,3 +124,14 @@ def two_signals(ctx: Context) -> list[int]:
     if ctx.attempt == 1:
         raise ValueError("again")
     return [first, second]
+
+
+def streams_tokens(ctx: Context) -> str:
+    """Writes what only a later attempt finishes."""
+    with ctx.stream_sync("tokens") as out:
+        for token in "abc":
+            out.write(token)
+        if ctx.attempt == 1:
+            raise ValueError("again")
+        out.write({"n": 4})
+    return out.text

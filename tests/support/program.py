@@ -104,6 +104,23 @@ async def stepwise(ctx: Context) -> tuple[list[str], int]:
     return found, got
 
 
+@app.task(retry=SOON, max_crashes=1_000)
+async def talkative(ctx: Context, count: int, rate: float) -> int:
+    """So many frames at a steady rate, each with its attempt and when it was written. A step has
+    said hello before."""
+
+    async def hello() -> None:
+        await out.write({"hello": ctx.fence})
+
+    began = time.monotonic()
+    async with ctx.stream("tokens") as out:
+        await ctx.step("hello", hello)
+        for n in range(count):
+            await asyncio.sleep(began + n / rate - time.monotonic())
+            await out.write({"fence": ctx.fence, "n": n, "at": time.monotonic()})
+    return ctx.fence
+
+
 @app.task(retry=SOON, max_crashes=1_000, keep_result=False)
 def brief_sync(ctx: Context, milliseconds: float) -> None:
     """Waits a moment in a thread."""

@@ -87,6 +87,8 @@ def program_of(url: str) -> App:
         """Charge a customer."""
         seen = f"{token} {hint!r} {customer['email']} {cards[0].number} {ctx.job.headers} {URL}"
         await ctx.step(f"charge {how}", charged, token, seen)
+        async with ctx.stream("said") as out:
+            await out.write(charged(token, seen))
         await ctx.progress(0.5, f"paying with {seen}", checkpoint={"token": token, "seen": seen})
         match how:
             case "fails":
@@ -198,6 +200,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "jobs steps": ("{succeeds}",),
     "jobs signal": ("{waits}", "note", json.dumps({"token": TOKEN})),
     "jobs signals": ("{waits}",),
+    "jobs stream": ("{succeeds}", "said"),
     "waits list": (),
     "waits answer": (TOKEN, "yes", "--note", NOTE),
     "jobs run-now": ("--all", "--state", "scheduled", "--dry-run"),

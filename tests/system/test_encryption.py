@@ -20,6 +20,7 @@ from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.record import Claimed, NewJob
 from holdfast.job.sealed import is_sealed, read_envelope, shown, write_envelope
 from holdfast.job.state import JobState
+from holdfast.job.stream import FollowFrom
 from holdfast.testing import Harness
 from holdfast.testing.servers import ValkeyServer
 from tests.support import process_handlers
@@ -186,6 +187,29 @@ async def test_values_of_signals_are_encrypted_for_their_job(url: str) -> None:
     async with shop(url, keys=None) as without:
         [signal] = await without.client.signals.of(other.id)
         assert str(signal.value).startswith("encrypted (key ")
+
+
+async def test_frames_of_streams_are_encrypted_for_their_job_and_stream(url: str) -> None:
+    app = shop(url)
+
+    @app.task()
+    async def talks(ctx: Context) -> None:
+        async with ctx.stream("tokens") as out:
+            await out.write(CANARY)
+            await out.write({"song": CANARY})
+
+    async with app:
+        job = await talks.enqueue()
+        await drain(app)
+        behind = app.store.behind  # type: ignore[attr-defined]
+        [held] = await behind.streams.read([FollowFrom(job.id, "tokens")], 10)
+        assert all(is_sealed(row.data) for row in held.frames)
+        frames = [frame.data async for frame in job.stream("tokens")]
+        assert frames == [CANARY, {"song": CANARY}]
+    async with shop(url, keys=None) as without:
+        with pytest.raises(NoKey, match="key 2026-05"):
+            async for _ in without.client.streams.follow(job.id, "tokens"):
+                pass
 
 
 async def test_what_may_stay_plain_stays_plain(url: str) -> None:

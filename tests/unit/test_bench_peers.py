@@ -38,6 +38,9 @@ class Nowhere:
     def discard(self, url: str) -> None:
         self.open.remove(url)
 
+    def server_seconds(self) -> float:
+        return 0.0
+
     def apart(self) -> AbstractContextManager[Place]:
         return nullcontext(self)
 

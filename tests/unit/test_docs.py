@@ -143,6 +143,12 @@ SAID = {
         "to ann@example.org: your chair is on its way",
         "to bob@example.org: your lamp is on its way",
     ],
+    "stream.py": [
+        "About streams: there is ",
+        "… somebody closes the page, and opens it again:",
+        "much to say, and nobody has said it. ",
+        "61 characters in all",
+    ],
     "transaction.py": [
         "order 2: out of stock",
         "orders: 1, jobs: 1",

@@ -20,12 +20,15 @@ from holdfast.job.requests import (
     CallStarted,
     CheckVotes,
     ChildFound,
+    CloseStream,
     ExtendFlow,
     FindCall,
     FindChild,
     FindNodes,
     FindStep,
     FlowGrown,
+    FrameRefused,
+    FrameTaken,
     KeepStep,
     LeaveHandler,
     NodesFound,
@@ -45,8 +48,10 @@ from holdfast.job.requests import (
     VotesChecked,
     Wait,
     WaitOver,
+    WriteFrame,
 )
 from holdfast.job.step import Step, StepRecord
+from holdfast.job.stream import Keep
 from holdfast.job.vote import Vote
 
 RECORD = StepRecord(new_job_id(), 2, "pay", 3, result="{}", version="b")
@@ -59,6 +64,8 @@ REQUESTS: list[Request] = [
     TakeSignals({"paid": "paid#2"}, 1, 2),
     SignTokens("leads", ("ann", "bob")),
     CheckVotes("leads", {"ann": "{}"}),
+    WriteFrame("tokens", Keep.LIVE, "draft", 2, '"a"'),
+    CloseStream("tokens", Keep.ALL, ""),
     FindNodes(("a",)),
     ExtendFlow("{}"),
     FindChild(),
@@ -74,6 +81,8 @@ ANSWERS: list[Answer] = [
     TokensSigned({"ann": "hf1"}),
     TokensSigned(None),
     VotesChecked((Vote("ann", True, utcnow(), "ok"),)),
+    FrameTaken(),
+    FrameRefused("too large"),
     RecordRefused("too many"),
     WaitOver(),
     LeaveHandler(),

@@ -41,6 +41,8 @@ class ReconcileOptions:
     parent_drift: float = 15.0
     signal_drift: float = 15.0
     unserved: float = 15.0
+    stream_trim: float = 60.0
+    live_kept: float = 60.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY

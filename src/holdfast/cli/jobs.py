@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +27,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.program import jobs_group
 from holdfast.cli.steps_view import draw_steps, steps_document
+from holdfast.cli.streams import stream_documents, stream_lines, streams_of
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.selection import job_filter
 from holdfast.insights.causes import end_text
@@ -138,8 +140,10 @@ async def show_job(session: CommandSession, job_id: str, reveal: bool, reason: s
         else:
             job = await client.reveal(job_id, reason=reason, by=session.by)
         called = await client.flows.called_by(job.id) if job.ties & Tie.PARENT else []
+        streams = await streams_of(client, job)
     flows = [{"id": flow.id, "name": flow.name, "state": flow.state} for flow in called]
-    session.answer(job_document(job) | {"flows": flows}, lambda: draw_job(job, called))
+    document = job_document(job) | {"flows": flows, "streams": stream_documents(streams)}
+    session.answer(document, lambda: draw_job(job, called, stream_lines(streams)))
 
 
 @jobs_group.command("life")
@@ -168,12 +172,15 @@ async def explain_job(session: CommandSession, job_id: str) -> None:
     """Say why a job is not running now, and who can change it."""
     async with session.client() as client:
         explanation = await client.shown.explanation(await client.explain(job_id))
+        streams = await streams_of(client, explanation.job)
     document: dict[str, Any] = {
         "job": job_document(explanation.job),
         "reasons": [_reason_document(reason) for reason in explanation.reasons],
         "cause": msgspec.to_builtins(explanation.cause),
+        "streams": stream_documents(streams),
     }
-    session.answer(document, lambda: draw_explanation(explanation))
+    lines = stream_lines(streams)
+    session.answer(document, lambda: draw_explanation(explanation, lines))
 
 
 def _reason_document(reason: Reason) -> dict[str, Any]:
@@ -182,7 +189,9 @@ def _reason_document(reason: Reason) -> dict[str, Any]:
     return document | {"command": None if reason.action is None else command_text(reason.action)}
 
 
-def draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
+def draw_explanation(
+    explanation: Explanation, streams: Sequence[tuple[str, str]] = ()
+) -> Iterator[RenderableType]:
     from rich.text import Text
 
     job = explanation.job
@@ -199,3 +208,6 @@ def draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
         why = f": {cause.reason}" if cause.reason else ""
         yield indented(f"it began with {cause.name!r}, which {end_text(cause, is_first=True)}{why}")
         yield indented(f"more about that: holdfast jobs show {cause.job_id}", "dim")
+    for name, kept in streams:
+        command = shlex.join(["holdfast", "jobs", "stream", job.id, name, "--follow"])
+        yield indented(f"stream {name!r}: {kept}; to see it: {command}", "dim")

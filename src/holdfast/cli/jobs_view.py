@@ -45,7 +45,9 @@ def progress_text(job: Job) -> str:
     return " ".join(part for part in (share, job.progress.message) if part)
 
 
-def draw_job(job: Job, called: Sequence[FlowInfo] = ()) -> Iterator[RenderableType]:
+def draw_job(
+    job: Job, called: Sequence[FlowInfo] = (), streams: Sequence[tuple[str, str]] = ()
+) -> Iterator[RenderableType]:
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -57,6 +59,8 @@ def draw_job(job: Job, called: Sequence[FlowInfo] = ()) -> Iterator[RenderableTy
             grid.add_row(name, value)
     for flow in called:
         grid.add_row("called", f"{flow.name}: flow {flow.id} is {flow.state}")
+    for name, kept in streams:
+        grid.add_row("stream", f"{name}: {kept}")
     yield grid
     yield make_text(f"what happened to it: holdfast jobs life {job.id}", "dim")
     if job.errors:

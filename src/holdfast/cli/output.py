@@ -76,9 +76,17 @@ def answer(as_json: bool, document: object, draw: Callable[[], Iterable[Renderab
         console.print(part, soft_wrap=isinstance(part, Verbatim))
 
 
+def json_line(document: object) -> str:
+    """The document as one line of JSON."""
+    return _without_unseen(msgspec.json.encode(document).decode())
+
+
 def _json_text(document: object) -> str:
-    """The same document, with every character escaped that a terminal might obey."""
-    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    return _without_unseen(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def _without_unseen(text: str) -> str:
+    """The same JSON, with every character escaped that a terminal might obey."""
     return _UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -11,7 +11,7 @@ from holdfast.cli.target import CommandSession
 MODULES = {
     "worker": ["worker"],
     "enqueue": ["enqueue"],
-    "jobs": ["jobs", "jobs_verbs", "signals"],
+    "jobs": ["jobs", "jobs_verbs", "signals", "streams"],
     "queues": ["queues"],
     "tasks": ["tasks"],
     "schedules": ["schedules", "schedules_verbs"],

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from holdfast.client.operations import OperationVerbs
     from holdfast.client.schedules import ScheduleVerbs
     from holdfast.client.signals import SignalVerbs
+    from holdfast.client.streams import StreamVerbs
     from holdfast.client.telemetry import TelemetryVerbs
     from holdfast.client.voting import Voting
     from holdfast.encryption.keyring import Keyring
@@ -125,6 +126,13 @@ class Client(OperatorVerbs):
         return SignalVerbs(self._store, self._acts, self._max_payload)
 
     @cached_property
+    def streams(self) -> StreamVerbs:
+        """The verbs on streams, imported with their first use."""
+        from holdfast.client.streams import StreamVerbs
+
+        return StreamVerbs(self._store)
+
+    @cached_property
     def operations(self) -> OperationVerbs:
         """The verbs on operations. They are imported with their first use, because they can also
         work on an operation, which most programs leave to workers."""
@@ -150,6 +158,8 @@ class Client(OperatorVerbs):
         await self._inserter.aclose()
         if "flows" in vars(self):
             await self.flows.aclose()
+        if "streams" in vars(self):
+            await self.streams.aclose()
         await self._results.aclose()
 
     # Enqueue -----------------------------------------------------------------------------

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         SyncOperationVerbs,
         SyncScheduleVerbs,
         SyncSignalVerbs,
+        SyncStreamVerbs,
         SyncTelemetryVerbs,
     )
 
@@ -154,6 +155,13 @@ class SyncClient(SyncVerbs):
         from holdfast.client.sync_nouns import SyncSignalVerbs
 
         return SyncSignalVerbs(self._app, lambda client: client.signals)
+
+    @cached_property
+    def streams(self) -> SyncStreamVerbs:
+        """The verbs on streams, imported with their first use as `Client.streams` is."""
+        from holdfast.client.sync_nouns import SyncStreamVerbs
+
+        return SyncStreamVerbs(self._app, lambda client: client.streams)
 
     @cached_property
     def operations(self) -> SyncOperationVerbs:

@@ -6,12 +6,16 @@ those on schedules read cron expressions and time zones, those on operations can
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from holdfast.client.failures import FailureVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.signals import SignalVerbs
+from holdfast.client.streams import Follower, StreamVerbs
 from holdfast.client.sync import SyncVerbs, plain
 from holdfast.client.telemetry import TelemetryVerbs
+from holdfast.job.stream import Frame
 
 
 class SyncScheduleVerbs(SyncVerbs):
@@ -37,6 +41,20 @@ class SyncSignalVerbs(SyncVerbs):
     send = plain(SignalVerbs.send)
     of = plain(SignalVerbs.of)
     waits = plain(SignalVerbs.waits)
+
+
+class SyncStreamVerbs(SyncVerbs):
+    """Follow the streams of jobs."""
+
+    of = plain(StreamVerbs.of)
+
+    def follow(
+        self, job_id: str, name: str, *, after: str | None = None, follow: bool = True
+    ) -> Iterator[Frame]:
+        """The frames of a stream in their order, as they come: see `client.streams.follow`."""
+        follower = Follower(job_id, name, after, waits=follow)
+        while not follower.is_over:
+            yield from self._begin(follower.more).wait()
 
 
 class SyncOperationVerbs(SyncVerbs):

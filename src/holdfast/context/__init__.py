@@ -1,8 +1,8 @@
 """What a handler sees of the attempt it is running.
 
 `context.py` has `Context` itself, `lasting.py` what of it outlives a process, `calls.py` how it
-calls tasks, `growth.py` what `ctx.flow` offers, `current.py` the job that runs here, `link.py` the
-way to the worker.
+calls tasks, `streaming.py` what others follow, `growth.py` what `ctx.flow` offers, `current.py` the
+job that runs here, `link.py` the way to the worker.
 """
 
 from holdfast.context.calls import on_calls

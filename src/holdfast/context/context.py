@@ -21,13 +21,15 @@ from holdfast.context.calls import CallsTasks
 from holdfast.context.current import CurrentJob, view_of
 from holdfast.context.growth import GrowsFlow, make_growth
 from holdfast.context.link import AttemptLink, AttemptLost, StopReason
-from holdfast.errors import BadFlow, BadOption, RowRefused, StepRefused
+from holdfast.context.streaming import Streaming
+from holdfast.errors import BadFlow, BadOption, RowRefused, StepRefused, StreamRefused
 from holdfast.job.json_text import read_json
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Progress
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
+    FrameRefused,
     RecordRefused,
     ReportProgress,
     Request,
@@ -42,7 +44,7 @@ T = TypeVar("T")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class Context(CallsTasks):
+class Context(CallsTasks, Streaming):
     """One attempt, seen from inside the handler."""
 
     __slots__ = ("_flow", "_job", "_link", "_log", "carried")
@@ -198,6 +200,8 @@ class Context(CallsTasks):
                 raise RowRefused(message)
             case RecordRefused(message):
                 raise StepRefused(message)
+            case FrameRefused(message):
+                raise StreamRefused(message)
             case _:
                 return answer
 

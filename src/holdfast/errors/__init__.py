@@ -34,6 +34,7 @@
     ├── StepFailed            a step of a job has failed, now or in an earlier attempt
     ├── StepRefused           a step that cannot be recorded
     ├── CallFailed            a job or flow that a handler called ended badly
+    ├── StreamRefused         a frame that cannot be written
     ├── WaitTimedOut          a signal did not come in the time given
     ├── BadSignal             a signal's value does not fit the type waited for
     ├── SignalsFull           a job that can take no more signals
@@ -117,6 +118,7 @@ from holdfast.errors.steps import (
     SignalsFull,
     StepFailed,
     StepRefused,
+    StreamRefused,
     WaitTimedOut,
 )
 from holdfast.errors.store import (
@@ -208,6 +210,7 @@ __all__ = [
     "StoreFull",
     "StoreRefuses",
     "StoreUnavailable",
+    "StreamRefused",
     "Undecipherable",
     "UnknownFailure",
     "UnknownFlow",

@@ -28,6 +28,12 @@ class StepRefused(HoldfastError):
     too many steps. Another try would end in the same way, so the job fails for good."""
 
 
+class StreamRefused(HoldfastError):
+    """A frame that cannot be written: JSON cannot carry it, it is too large, the streams of the job
+    take too much, or the stream is closed. Another try would end in the same way, so the job fails
+    for good."""
+
+
 class WaitTimedOut(HoldfastError, TimeoutError):
     """What the handler waited for did not come in the time that the handler gave it, or came after
     that. `awaited` says what it was: `signal 'paid'`."""

@@ -18,6 +18,7 @@ from holdfast.errors import (
     HoldfastError,
     StepFailed,
     StepRefused,
+    StreamRefused,
 )
 from holdfast.handlers.tracebacks import format_traceback
 from holdfast.job import checks
@@ -66,7 +67,7 @@ def end_of(error: BaseException) -> End:  # noqa: C901 - one arm for each wish
             return end
         case CallFailed():  # its child had all attempts, and another one would hear the same
             return raised(error, final=True)
-        case StepRefused():
+        case StepRefused() | StreamRefused():
             return refused(error)
         case _ if is_suspending(error):
             return WasSuspended(None, ASLEEP)

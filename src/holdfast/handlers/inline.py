@@ -27,11 +27,13 @@ from holdfast.job.record import Claimed, NewJob, Progress
 from holdfast.job.requests import (
     Answer,
     CheckVotes,
+    CloseStream,
     ExtendFlow,
     FindCall,
     FindChild,
     FindNodes,
     FindStep,
+    FrameTaken,
     KeepStep,
     ProgressKept,
     ReportProgress,
@@ -48,6 +50,7 @@ from holdfast.job.requests import (
     VotesChecked,
     Wait,
     WaitOver,
+    WriteFrame,
 )
 from holdfast.job.step import StepRecord
 from holdfast.job.vote import Invited
@@ -116,6 +119,8 @@ class InlineAttempt:
                 return VotesChecked(())
             case Wait():
                 return WaitOver()  # nobody sleeps here
+            case WriteFrame() | CloseStream():
+                return FrameTaken()  # nobody can follow
             case FindNodes() | ExtendFlow() | FindChild() | StartChild() | StartCall() | FindCall():
                 return RequestRefused(NO_FLOW)
         assert_never(request)

@@ -16,6 +16,7 @@ from holdfast.job.call import CallFailure, CallWhat
 from holdfast.job.ends import Cancelled, Raised, Returned
 from holdfast.job.record import Progress
 from holdfast.job.step import Step, StepRecord
+from holdfast.job.stream import Keep
 from holdfast.job.vote import Vote
 
 
@@ -110,6 +111,27 @@ class CheckVotes(msgspec.Struct, frozen=True, tag=True):
     ballots: dict[str, str]
 
 
+class WriteFrame(msgspec.Struct, frozen=True, tag=True):
+    """Write a frame, JSON text, to a stream. It may be written later, with others. `section` is the
+    step whose function writes it, and `tries` how often that was called; '' and 0 outside of
+    steps."""
+
+    stream: str
+    keep: Keep
+    section: str
+    tries: int
+    data: str
+
+
+class CloseStream(msgspec.Struct, frozen=True, tag=True):
+    """Write down all frames of the attempt before the answer. Outside of steps the handler writes
+    no more to this stream, and followers are told so."""
+
+    stream: str
+    keep: Keep
+    section: str
+
+
 Request = (
     ReportProgress
     | FindStep
@@ -124,6 +146,8 @@ Request = (
     | StartChild
     | StartCall
     | FindCall
+    | WriteFrame
+    | CloseStream
 )
 
 
@@ -205,6 +229,17 @@ class RecordRefused(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
+class FrameTaken(msgspec.Struct, frozen=True, tag=True):
+    """The worker has taken the frame, or has closed the stream."""
+
+
+class FrameRefused(msgspec.Struct, frozen=True, tag=True):
+    """Nothing was done: the frame is over a limit of the program, or cannot be added to its
+    stream."""
+
+    message: str
+
+
 class WaitOver(msgspec.Struct, frozen=True, tag=True):
     """The handler may go on at once."""
 
@@ -231,6 +266,8 @@ Answer = (
     | TokensSigned
     | VotesChecked
     | RecordRefused
+    | FrameTaken
+    | FrameRefused
     | WaitOver
     | LeaveHandler
     | NodesFound

@@ -18,7 +18,7 @@ class Tie(IntFlag):
     RESERVATION = 4  # it has reserved a part of a budget, which its end settles
     WATCHED = 8  # everything that happens to it is written down
     PARENT = 16  # it has started a flow, which its end cancels
-    STEPS = 32  # it has recorded steps or was sent signals, which are removed with it
+    STEPS = 32  # it has steps, signals or streams, which are removed with it
 
 
 NO_TIES = 0

@@ -19,6 +19,7 @@ from holdfast.reconcile.promotion import PromotionReconciler
 from holdfast.reconcile.retention import RetentionReconciler
 from holdfast.reconcile.rollup import RollupReconciler
 from holdfast.reconcile.signal_drift import SignalDriftReconciler
+from holdfast.reconcile.stream_trim import StreamTrimReconciler
 from holdfast.reconcile.tally import TallyReconciler
 from holdfast.reconcile.unserved import UnservedReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
@@ -41,6 +42,7 @@ STANDARD: tuple[type[Reconciler], ...] = (
     ParentDriftReconciler,
     SignalDriftReconciler,
     UnservedReconciler,
+    StreamTrimReconciler,
 )
 
 

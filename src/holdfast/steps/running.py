@@ -58,6 +58,8 @@ _NUMBERED = re.compile(r"#\d+\Z")
 
 WITHIN: ContextVar[str] = ContextVar("holdfast-step")
 """The step whose function runs here."""
+TRIES: ContextVar[int] = ContextVar("holdfast-tries")
+"""How often that function was called, this time included."""
 
 
 class Way(Protocol):
@@ -166,7 +168,7 @@ class StepRunner:
         while True:
             tries += 1
             try:
-                value = await self._called(name, function, chosen.timeout)
+                value = await self._called(name, tries, function, chosen.timeout)
                 text = results.encode(value)
                 given = results.decode(text)
             except (AttemptEnd, AttemptLost, StepRefused):
@@ -180,8 +182,10 @@ class StepRunner:
             await self._keep(record, lazy=chosen.lazy)
             return given
 
-    async def _called(self, name: str, function: Callable[[], Any], timeout: float | None) -> Any:
-        token = WITHIN.set(name)
+    async def _called(
+        self, name: str, tries: int, function: Callable[[], Any], timeout: float | None
+    ) -> Any:
+        token, token_of_tries = WITHIN.set(name), TRIES.set(tries)
         try:
             if timeout is None:
                 value = function()
@@ -190,6 +194,7 @@ class StepRunner:
                 return await _coroutine(name, function())
         finally:
             WITHIN.reset(token)
+            TRIES.reset(token_of_tries)
 
     async def _failed(self, name: str, tries: int, error: Exception, chosen: Chosen) -> None:
         """Wait for the next try, or raise that there is none."""

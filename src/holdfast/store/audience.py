@@ -42,9 +42,19 @@ class Audience:
 
     @property
     def dozes(self) -> bool:
-        """Whether nobody who would hear of jobs wants to hear of a few."""
+        """Whether nobody who would hear of jobs wants to hear of a few, and nobody follows."""
         for_jobs = [seat.dozes for seat in self._seats if Topic.READY in seat.topics]
-        return bool(for_jobs) and all(for_jobs)
+        return bool(for_jobs) and all(for_jobs) and not self.follows
+
+    @property
+    def hears_few(self) -> bool:
+        """Whether somebody wants to hear of a few jobs."""
+        return any(Topic.READY in seat.topics and not seat.dozes for seat in self._seats)
+
+    @property
+    def follows(self) -> bool:
+        """Whether somebody follows streams."""
+        return any(Topic.STREAMS in seat.topics for seat in self._seats)
 
     def of(self, wakeup: Wakeup) -> list[Listener]:
         few = wakeup.topic is Topic.READY and 0 < wakeup.jobs <= FEW_JOBS

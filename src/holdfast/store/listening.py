@@ -1,8 +1,9 @@
 """Wakeups over one connection that listens, and is replaced when it is lost.
 
 A message is `ready:mail=1,default` (one job of `mail`, some of `default`), `due`, `schedules`,
-`paused:<queue>`, `lead:<role>` or `cancel:<worker>`. Messages about a few jobs go to a channel of
-their own; this process does not listen to it while all its listeners doze. A backend only knows how
+`paused:<queue>`, `lead:<role>`, `cancel:<worker>` or `streams:<ends of ids>`. Messages about a few
+jobs go to a channel of their own; this process does not listen to it while all its listeners doze.
+So do messages about streams, which only those listen to who follow some. A backend only knows how
 to open one connection. To notice its loss, to wait, and to tell the listeners what they may have
 missed is the same everywhere, and is done here.
 """
@@ -18,7 +19,7 @@ from collections.abc import Callable, Set
 from typing import Protocol
 
 from holdfast.store.audience import Audience
-from holdfast.store.contract.wakeups import EVERY_TOPIC, Listener, Topic, Wakeup
+from holdfast.store.contract.wakeups import USUAL_TOPICS, Listener, Topic, Wakeup
 
 log = logging.getLogger("holdfast.store")
 
@@ -49,13 +50,18 @@ def channel_of_few(channel: str) -> str:
     return f"{channel}_few"
 
 
+def channel_of_streams(channel: str) -> str:
+    """The channel of messages about streams. The scripts know this name too."""
+    return f"{channel}_streams"
+
+
 class ListeningWakeups(ABC):
     """See `holdfast.store.contract.wakeups.Wakeups`. Without `listen` nobody is ever called."""
 
     def __init__(self, *, listen: bool) -> None:
         self._listen = listen
         self._audience = Audience()
-        self._dozing_changed = asyncio.Event()
+        self._audience_changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
         self._missed = False
@@ -69,21 +75,26 @@ class ListeningWakeups(ABC):
     def channel(self) -> str: ...
 
     async def subscribe(
-        self, listener: Listener, topics: Set[Topic] = EVERY_TOPIC
+        self, listener: Listener, topics: Set[Topic] = USUAL_TOPICS
     ) -> Callable[[], None]:
         """Returns as soon as the connection listens, so that no message sent after this call is
         missed. While the server is out of reach it returns after a moment, without a connection."""
         self._audience.add(listener, topics)
+        self._audience_changed.set()
         if self._listen:
             if self._task is None:
                 self._task = asyncio.create_task(self._keep_listening(), name="holdfast-listen")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._listening.wait(), ASK_TIMEOUT)
-        return lambda: self._audience.remove(listener)
+        return lambda: self._unsubscribe(listener)
+
+    def _unsubscribe(self, listener: Listener) -> None:
+        self._audience.remove(listener)
+        self._audience_changed.set()
 
     def doze(self, listener: Listener, dozes: bool) -> None:
         self._audience.doze(listener, dozes)
-        self._dozing_changed.set()
+        self._audience_changed.set()
 
     async def close(self) -> None:
         task, self._task = self._task, None
@@ -102,7 +113,7 @@ class ListeningWakeups(ABC):
         """The connection listens from now on. During an outage messages were missed."""
         self._listening.set()
         if self._missed:
-            for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES):
+            for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES, Topic.STREAMS):
                 self.tell(Wakeup(topic))
 
     def heard(self, message: str) -> None:
@@ -115,31 +126,35 @@ class ListeningWakeups(ABC):
         try:
             async with asyncio.timeout(ASK_TIMEOUT):
                 await ear.listen(self.channel)
-            hears_few = await self._follow_dozers(ear, False)
+            heard = await self._follow_audience(ear, frozenset())
             self._up()
             while not ear.gone.done():
-                if await self._dozers_changed(ear):
-                    hears_few = await self._follow_dozers(ear, hears_few)
+                if await self._has_changed(ear):
+                    heard = await self._follow_audience(ear, heard)
                 else:
                     async with asyncio.timeout(ASK_TIMEOUT):
                         await ear.ask()
         finally:
             ear.cut()
 
-    async def _follow_dozers(self, ear: Ear, hears_few: bool) -> bool:
-        """Listen to messages about a few jobs, unless every listener dozes."""
-        self._dozing_changed.clear()
-        wanted = not self._audience.dozes
-        if wanted != hears_few:
-            change = ear.listen if wanted else ear.unlisten
-            async with asyncio.timeout(ASK_TIMEOUT):
-                await change(channel_of_few(self.channel))
+    async def _follow_audience(self, ear: Ear, heard: frozenset[str]) -> frozenset[str]:
+        """Listen to messages about a few jobs, unless every listener dozes, and to those about
+        streams, if somebody follows one."""
+        self._audience_changed.clear()
+        few, streams = channel_of_few(self.channel), channel_of_streams(self.channel)
+        asked = {few: self._audience.hears_few, streams: self._audience.follows}
+        wanted = frozenset(channel for channel, is_asked in asked.items() if is_asked)
+        async with asyncio.timeout(ASK_TIMEOUT):
+            for channel in wanted - heard:
+                await ear.listen(channel)
+            for channel in heard - wanted:
+                await ear.unlisten(channel)
         return wanted
 
-    async def _dozers_changed(self, ear: Ear) -> bool:
-        """Wait until a listener begins or ceases to doze (True), or the connection is lost or was
-        silent for long (False)."""
-        changed = asyncio.ensure_future(self._dozing_changed.wait())
+    async def _has_changed(self, ear: Ear) -> bool:
+        """Wait until the audience wants to hear something else (True), or the connection is lost or
+        was silent for long (False)."""
+        changed = asyncio.ensure_future(self._audience_changed.wait())
         try:
             await asyncio.wait(
                 (changed, ear.gone), timeout=ASK_AFTER_SECONDS, return_when=asyncio.FIRST_COMPLETED

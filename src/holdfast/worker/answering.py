@@ -15,6 +15,7 @@ from holdfast.job.requests import (
     Answer,
     AttemptGone,
     CheckVotes,
+    CloseStream,
     ExtendFlow,
     FindCall,
     FindChild,
@@ -30,6 +31,7 @@ from holdfast.job.requests import (
     StartChild,
     TakeSignals,
     Wait,
+    WriteFrame,
 )
 from holdfast.store.contract.records import ProgressReport, Verdict
 from holdfast.worker.attempt import Attempt, Stop
@@ -37,6 +39,7 @@ from holdfast.worker.call_answers import CallAnswers
 from holdfast.worker.flow_answers import FlowAnswers
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.step_answers import StepAnswers
+from holdfast.worker.stream_answers import StreamAnswers
 from holdfast.worker.vote_answers import VoteAnswers
 
 PROGRESS = "report_progress"
@@ -52,6 +55,8 @@ class Answering:
         self._steps = StepAnswers(setup, self._at_last)
         self._votes = VoteAnswers(setup.options.signing_keys, setup.events)
         self._calls = CallAnswers(setup.store, self._steps, self._at_last)
+        self._streams = StreamAnswers(setup, self._at_last)
+        self.end = self._streams.end
         self._outage = setup.outage
         self._max_result = setup.options.max_payload
         self._loop = asyncio.get_running_loop()
@@ -73,6 +78,8 @@ class Answering:
                     return self._votes.check(attempt.job.id, request)
                 case StartCall() | FindCall():
                     return await self._calls.answer(attempt, request)
+                case WriteFrame() | CloseStream():
+                    return await self._streams.answer(attempt, request)
                 case FindNodes() | ExtendFlow() | FindChild() | StartChild():
                     asked = partial(self._flows.answer, attempt, request)
                     return await self._at_last(attempt, FLOWS, asked)
@@ -95,6 +102,7 @@ class Answering:
     async def finish_within(self, attempt: Attempt, connection: object, result: object) -> bool:
         """Write the end of the attempt in the handler's own transaction. False if the attempt is
         no longer this worker's own."""
+        await self._streams.flushed(attempt)
         move = self._success(attempt, result)
         return attempt.stop is not Stop.LOST and _taken(
             attempt, move, await self._jobs.within(connection, lambda jobs: jobs.finish([move]))
@@ -102,6 +110,9 @@ class Answering:
 
     def finish_within_sync(self, attempt: Attempt, connection: object, result: object) -> bool:
         """The same in the handler's own thread: its connection may belong to that thread."""
+        if attempt.streams is not None:
+            flushed = self._streams.flushed(attempt)
+            asyncio.run_coroutine_threadsafe(flushed, self._loop).result()
         move = self._success(attempt, result)
         return attempt.stop is not Stop.LOST and _taken(
             attempt, move, self._jobs.within_sync(connection, lambda jobs: jobs.finish([move]))
@@ -120,6 +131,7 @@ class Answering:
     async def aclose(self) -> None:
         await self._batcher.aclose()
         await self._steps.aclose()
+        await self._streams.aclose()
 
     async def _at_last(
         self, attempt: Attempt, verb: str, ask: Callable[[], Awaitable[Answer]]

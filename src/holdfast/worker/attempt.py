@@ -10,6 +10,7 @@ from typing import Protocol
 
 from holdfast.context import StopReason
 from holdfast.handlers.registry import Handler, Mode
+from holdfast.job.ends import End
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy, decode_policy
 from holdfast.job.record import Claimed
@@ -17,6 +18,7 @@ from holdfast.job.requests import Answer, Request
 from holdfast.job.sealed import MARK, require_open
 from holdfast.worker.job_events import Observed
 from holdfast.worker.journal import Journal
+from holdfast.worker.streams import AttemptStreams
 
 NEVER = math.inf
 
@@ -43,6 +45,8 @@ class Answers(Protocol):
 
     def answer_sync(self, attempt: Attempt, request: Request) -> Answer: ...
 
+    async def end(self, attempt: Attempt, end: End) -> End: ...
+
     async def finish_within(self, attempt: Attempt, connection: object, result: object) -> bool: ...
 
     def finish_within_sync(self, attempt: Attempt, connection: object, result: object) -> bool: ...
@@ -61,7 +65,8 @@ class Attempt:
     resources around it are, on the loop. `observed` is there only while somebody subscribes to job
     events. `taken` is the end that the handler itself has written in a transaction of its own,
     which may be open still. `error` is what the handler raised in this process, until its failure
-    is reported. `journal` is there once the handler has asked for a step.
+    is reported. `journal` is there once the handler has asked for a step, and `streams` once it has
+    written to one.
     """
 
     __slots__ = (
@@ -81,6 +86,7 @@ class Attempt:
         "policy",
         "since",
         "stop",
+        "streams",
         "stuck",
         "taken",
         "task",
@@ -108,6 +114,7 @@ class Attempt:
         self.observed: Observed | None = None
         self.error: BaseException | None = None
         self.journal: Journal | None = None
+        self.streams: AttemptStreams | None = None
         timeout = self.policy.timeout
         self.ends_by = NEVER if timeout is None else now + timeout
         if job.deadline_at is not None and not self._is_past_its_start:
@@ -169,6 +176,10 @@ class Attempt:
     @property
     def is_over(self) -> bool:
         return self.ended or self.stop is Stop.LOST
+
+    async def end(self, end: End) -> End:
+        """The end of the handler, once everything is written that it has said before."""
+        return await self._answers.end(self, end)
 
     async def ask(self, request: Request) -> Answer:
         return await self._answers.answer(self, request)

@@ -75,6 +75,8 @@ class Executor:
             forks.leave(None)
         if attempt.weight or attempt.observed is not None:
             attempt.over_at = monotonic()
+        if attempt.streams is not None:
+            end = await attempt.end(end)
         return settle(attempt, end)
 
     def resize(self, slots: int) -> None:

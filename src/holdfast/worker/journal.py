@@ -42,7 +42,7 @@ _replace = msgspec.structs.replace
 
 
 class TooMuch(Exception):
-    """A record that is over a limit of the program."""
+    """A record or a frame that is over a limit of the program, or that has no place any more."""
 
 
 class Journal:

@@ -15,6 +15,8 @@ from holdfast.job import checks
 from holdfast.job.serving import check_choice
 
 MOST_THREADS = 64
+OF_STEPS = ("max_steps", "max_steps_size", "max_stream_size")
+"""What a job may leave in the store while it runs."""
 DEFAULT_SLOTS = 50
 """Slots of a queue that a worker serves without being told how many."""
 
@@ -58,6 +60,7 @@ class WorkerOptions:
     max_payload: int = 256 * 1024
     max_steps: int = 10_000
     max_steps_size: int = 16 * 1024 * 1024
+    max_stream_size: int = 16 * 1024 * 1024
     imports: tuple[str, ...] = ()
     signing_keys: Keyring | None = None
     max_jobs: int | None = None
@@ -85,7 +88,7 @@ class WorkerOptions:
         if self.max_block is not None and self.max_block != math.inf:
             checks.seconds("max_block", self.max_block, least=0.1)
         checks.share("stuck_share", self.stuck_share)
-        for name in ("batch", "max_unwritten", "max_payload", "max_steps", "max_steps_size"):
+        for name in ("batch", "max_unwritten", "max_payload", *OF_STEPS):
             checks.count(name, getattr(self, name))
         for name in ("threads", "processes", "max_jobs", "max_memory"):
             if getattr(self, name) is not None:

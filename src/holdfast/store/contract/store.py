@@ -34,6 +34,7 @@ from holdfast.store.contract.schedules import Schedules
 from holdfast.store.contract.shelf import Shelf
 from holdfast.store.contract.signals import Signals
 from holdfast.store.contract.steps import Steps
+from holdfast.store.contract.streams import Streams
 from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
@@ -56,6 +57,8 @@ class Store(Protocol):
     def steps(self) -> Steps: ...
     @property
     def signals(self) -> Signals: ...
+    @property
+    def streams(self) -> Streams: ...
     @property
     def audit(self) -> Audit: ...
     @property

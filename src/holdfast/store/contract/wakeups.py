@@ -20,9 +20,11 @@ class Topic(StrEnum):
     LEAD = "lead"  # the leader of role `name` has left
     ERRANDS = "errands"  # a flow owes something
     OPERATIONS = "operations"  # an operation is to run; only polls tell it
+    STREAMS = "streams"  # frames were written by a job whose id ends with `name`
 
 
-EVERY_TOPIC = frozenset(Topic)
+USUAL_TOPICS = frozenset(Topic) - {Topic.STREAMS}
+"""What workers listen to. Frames concern those alone who follow streams, and come all the time."""
 FEW_JOBS = 8
 """Up to so many new jobs concern a part of a large fleet only; who dozes does not hear of them."""
 
@@ -42,11 +44,12 @@ class Wakeups(Protocol):
     """Hints that something may be worth a look. They may be lost; polling is the truth."""
 
     async def subscribe(
-        self, listener: Listener, topics: Set[Topic] = EVERY_TOPIC
+        self, listener: Listener, topics: Set[Topic] = USUAL_TOPICS
     ) -> Callable[[], None]:
         """Call `listener` on this loop for each wakeup of these topics, until the returned
         function is called. Reconnects by itself. After a reconnect every topic may have been
-        missed, so the listener gets READY, DUE and SCHEDULES with an empty name, meaning any."""
+        missed, so the listener gets READY, DUE, SCHEDULES and STREAMS with an empty name, meaning
+        any."""
         ...
 
     def doze(self, listener: Listener, dozes: bool) -> None:

@@ -17,6 +17,7 @@ from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
 from holdfast.store.contract.signals import Signals
 from holdfast.store.contract.steps import Steps
+from holdfast.store.contract.streams import Streams
 from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
@@ -34,6 +35,7 @@ from holdfast.store.postgres.schema import Schema
 from holdfast.store.postgres.shelf import PostgresShelf
 from holdfast.store.postgres.signals import PostgresSignals
 from holdfast.store.postgres.steps import PostgresSteps
+from holdfast.store.postgres.streams import PostgresStreams
 from holdfast.store.postgres.telemetry import PostgresTelemetry
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
@@ -68,6 +70,7 @@ class PostgresStore:
         self.flows: Flows = PostgresFlows(self._connections)
         self.steps: Steps = PostgresSteps(self._connections)
         self.signals: Signals = PostgresSignals(self._connections)
+        self.streams: Streams = PostgresStreams(self._connections)
         self.audit: Audit = PostgresAudit(self._connections)
         self.operations: Operations = PostgresOperations(self._connections)
         self.shelf = PostgresShelf(self._connections)

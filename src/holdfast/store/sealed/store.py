@@ -21,6 +21,7 @@ from holdfast.store.contract.shelf import Shelf
 from holdfast.store.contract.signals import Signals
 from holdfast.store.contract.steps import Steps
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.streams import Streams
 from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
@@ -33,6 +34,7 @@ from holdfast.store.sealed.records import Records
 from holdfast.store.sealed.schedules import SealedSchedules
 from holdfast.store.sealed.signals import SealedSignals
 from holdfast.store.sealed.steps import SealedSteps
+from holdfast.store.sealed.streams import SealedStreams
 
 
 class SealedStore:
@@ -63,6 +65,10 @@ class SealedStore:
     @cached_property
     def signals(self) -> Signals:
         return SealedSignals(self.behind.signals, self._records)
+
+    @cached_property
+    def streams(self) -> Streams:
+        return SealedStreams(self.behind.streams, self._records)
 
     @cached_property
     def audit(self) -> Audit:

@@ -41,17 +41,24 @@ class SqliteSteps(Verbs):
 
 
 def record(tx: Transaction, records: Sequence[StepRecord]) -> list[bool]:
-    """A job gets its tie with its first record, so that only jobs with steps are asked for them."""
     sql = steps("steps/record")
-    ids = to_json({one.id for one in records})
-    held = {job: (fence, ties) for job, fence, ties in tx.rows(sql["held"], (ids,))}
-    kept = [one.id in held and held[one.id][0] == one.fence for one in records]
-    rows = [_row(one, tx.now) for one, ours in zip(records, kept, strict=True) if ours]
-    if rows:
-        tx.each(sql["keep"], rows)
-        ours = [one for one, is_ours in zip(records, kept, strict=True) if is_ours]
+    kept = held_and_tied(tx, [(one.id, one.fence) for one in records])
+    ours = [one for one, is_ours in zip(records, kept, strict=True) if is_ours]
+    if ours:
+        tx.each(sql["keep"], [_row(one, tx.now) for one in ours])
         tx.each(sql["take"], [(one.name, one.id, one.takes) for one in ours if one.takes])
-    if new := {job for job, *_ in rows if not held[job][1] & STEPS}:
+    return kept
+
+
+def held_and_tied(tx: Transaction, writes: Sequence[tuple[JobId, int]]) -> list[bool]:
+    """Which of these jobs run with these fences. Such a job gets its tie with what it writes first,
+    so that only jobs with steps or streams are asked for them."""
+    sql = steps("steps/record")
+    ids = to_json({job for job, _ in writes})
+    held = {job: (fence, ties) for job, fence, ties in tx.rows(sql["held"], (ids,))}
+    kept = [job in held and held[job][0] == fence for job, fence in writes]
+    ours = {job for (job, _), is_ours in zip(writes, kept, strict=True) if is_ours}
+    if new := {job for job in ours if not held[job][1] & STEPS}:
         tx.run(sql["tie"], (to_json(new),))
     return kept
 
@@ -62,10 +69,11 @@ def end_waits(tx: Transaction, ids: Iterable[str]) -> None:
 
 
 def forget(tx: Transaction, ids: Iterable[str]) -> None:
-    """Remove the steps and the signals of these jobs."""
+    """Remove the steps, the signals and the streams of these jobs."""
     sql, named = steps("steps/record"), (to_json(ids),)
     tx.run(sql["forget"], named)
     tx.run(sql["forget signals"], named)
+    tx.run(steps("streams/append")["forget"], named)
 
 
 def begun_anew(tx: Transaction, rows: Sequence[Narrow]) -> list[Narrow]:

@@ -21,6 +21,7 @@ from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.shelf import SqliteShelf
 from holdfast.store.sqlite.signals import SqliteSignals
 from holdfast.store.sqlite.steps import SqliteSteps
+from holdfast.store.sqlite.streams import SqliteStreams
 from holdfast.store.sqlite.telemetry import SqliteTelemetry
 from holdfast.store.sqlite.workers import SqliteWorkers
 from holdfast.store.sqlite.writer import Writer
@@ -55,6 +56,7 @@ class SqliteStore:
         self.flows = SqliteFlows(self._writer)
         self.steps = SqliteSteps(self._writer)
         self.signals = SqliteSignals(self._writer)
+        self.streams = SqliteStreams(self._writer)
         self.audit = SqliteAudit(self._writer)
         self.operations = SqliteOperations(self._writer)
         self.shelf = SqliteShelf(self._writer)

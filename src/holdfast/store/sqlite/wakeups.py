@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 
 from holdfast.store.audience import Audience
-from holdfast.store.contract.wakeups import EVERY_TOPIC, Listener, Topic, Wakeup
+from holdfast.store.contract.wakeups import USUAL_TOPICS, Listener, Topic, Wakeup
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.transaction import Bump, Key
 from holdfast.store.sqlite.watcher import Watcher
@@ -34,7 +34,7 @@ class SqliteWakeups:
         self._leaving: Watcher | None = None
 
     async def subscribe(
-        self, listener: Listener, topics: Set[Topic] = EVERY_TOPIC
+        self, listener: Listener, topics: Set[Topic] = USUAL_TOPICS
     ) -> Callable[[], None]:
         """Returns once the watcher looks, so that no later commit is missed."""
         loop = asyncio.get_running_loop()

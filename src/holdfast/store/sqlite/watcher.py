@@ -22,7 +22,7 @@ from holdfast.store.sqlite.transaction import Bump, Key
 
 RECONNECT_SECONDS = 1.0
 
-ANY = [Wakeup(topic) for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES)]
+ANY = [Wakeup(topic) for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES, Topic.STREAMS)]
 
 
 class Watcher:

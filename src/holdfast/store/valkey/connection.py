@@ -85,6 +85,13 @@ class Connections:
             found.setdefault(self.partition_of(job_id), []).append(job_id)
         return found
 
+    def places_by_partition(self, ids: Sequence[str]) -> dict[int, list[int]]:
+        """Where in this list the jobs of each partition stand."""
+        places: dict[int, list[int]] = {}
+        for n, job_id in enumerate(ids):
+            places.setdefault(self.partition_of(job_id), []).append(n)
+        return places
+
     async def open(self) -> None:
         if self._client is not None:
             return

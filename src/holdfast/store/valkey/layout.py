@@ -110,6 +110,21 @@ class SignalRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     at: Time
 
 
+class FramesRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Frames of a stream that were written together, in a stream of the server. The id of the entry
+    is the position of the last one: its fence and its number."""
+
+    number: int
+    data: str
+    section: str
+    since: int
+    again: bool
+    whole: bool
+    closes: bool
+    keep: str
+    at: Time
+
+
 class HappeningRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """One thing that happened to a job. `n` orders those of a job. Behind that of an error stands
     an ErrorRow."""
@@ -383,6 +398,26 @@ class NewSignalRow(msgspec.Struct, array_like=True, gc=False):
     before: str | Maybe
 
 
+class NewFramesRow(msgspec.Struct, array_like=True, gc=False):
+    """Frames to write. `place`: the id of their entry. `replaces`: the id before which entries of
+    the section go. `keeps_from`: the id before which all entries of the stream go."""
+
+    id: str
+    fence: int
+    stream: str
+    place: str
+    number: int
+    data: str
+    section: str
+    since: int
+    again: bool
+    whole: bool
+    closes: bool
+    keep: str
+    replaces: str | Maybe
+    keeps_from: str | Maybe
+
+
 class MoveRow(msgspec.Struct, array_like=True, gc=False):
     """One guarded move. `keep_for`: seconds, None for ever. `error` is a packed ErrorRow. `index`:
     its place in the call, which orders the arrival of released jobs. `steps` are written with the
@@ -527,6 +562,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "PROGRESS_": ProgressRow,
     "STEP_": StepRow,
     "SIGNAL_": SignalRow,
+    "FRAMES_": FramesRow,
     "HAPPENING_": HappeningRow,
     "ERROR_": ErrorRow,
     "FAILURE_": FailureRow,
@@ -545,6 +581,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "LINE_": LineRow,
     "NEW_STEP_": NewStepRow,
     "NEW_SIGNAL_": NewSignalRow,
+    "NEW_FRAMES_": NewFramesRow,
     "MOVE_": MoveRow,
     "REPORT_": ReportRow,
     "PLAN_": PlanRow,

@@ -15,9 +15,7 @@ class ValkeyProgressing(ValkeyVerbs):
     async def report_progress(self, reports: Sequence[ProgressReport]) -> list[bool]:
         if not reports:
             return []
-        places: dict[int, list[int]] = {}
-        for n, report in enumerate(reports):
-            places.setdefault(self._connections.partition_of(report.id), []).append(n)
+        places = self._connections.places_by_partition([report.id for report in reports])
         calls = [
             ("jobs/report_progress", partition, {"reports": [_row(reports[n]) for n in mine]})
             for partition, mine in places.items()

@@ -28,9 +28,7 @@ class ValkeySignals(ValkeyVerbs):
     ) -> list[Sent]:
         if not signals:
             return []
-        places: dict[int, list[int]] = {}
-        for n, one in enumerate(signals):
-            places.setdefault(self._connections.partition_of(one.id), []).append(n)
+        places = self._connections.places_by_partition([one.id for one in signals])
         same = {
             "arrival": await self._connections.arrivals(1),
             "by": by or "",

@@ -21,9 +21,7 @@ class ValkeySteps(ValkeyVerbs):
     """See `holdfast.store.contract.steps.Steps` for what each verb promises."""
 
     async def record(self, records: Sequence[StepRecord]) -> list[bool]:
-        places: dict[int, list[int]] = {}
-        for n, one in enumerate(records):
-            places.setdefault(self._connections.partition_of(one.id), []).append(n)
+        places = self._connections.places_by_partition([one.id for one in records])
         calls = [
             ("steps/record", partition, {"chosen": [new_step_row(records[n]) for n in mine]})
             for partition, mine in places.items()

@@ -18,6 +18,7 @@ from holdfast.store.contract.schedules import Schedules
 from holdfast.store.contract.shelf import Shelf
 from holdfast.store.contract.signals import Signals
 from holdfast.store.contract.steps import Steps
+from holdfast.store.contract.streams import Streams
 from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
@@ -38,6 +39,7 @@ from holdfast.store.valkey.server import PROMISES, read_servers, refuse_eviction
 from holdfast.store.valkey.shelf import ValkeyShelf
 from holdfast.store.valkey.signals import ValkeySignals
 from holdfast.store.valkey.steps import ValkeySteps
+from holdfast.store.valkey.streams import ValkeyStreams
 from holdfast.store.valkey.telemetry import ValkeyTelemetry
 from holdfast.store.valkey.wakeups import ValkeyWakeups
 from holdfast.store.valkey.workers import ValkeyWorkers
@@ -70,6 +72,7 @@ class ValkeyStore:
         self.flows: Flows = ValkeyFlows(self._connections)
         self.steps: Steps = ValkeySteps(self._connections)
         self.signals: Signals = ValkeySignals(self._connections)
+        self.streams: Streams = ValkeyStreams(self._connections)
         self.audit: Audit = ValkeyAudit(self._connections)
         self.operations: Operations = ValkeyOperations(self._connections)
         self.shelf: Shelf = ValkeyShelf(self._connections)

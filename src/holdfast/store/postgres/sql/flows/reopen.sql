@@ -110,6 +110,14 @@ no_signals as (
     where job_id = any (array(select job_id from again where ties & 32 <> 0))
 ),
 {{without_children}},
+no_frames as (
+    delete from {{schema}}.frames
+    where job_id = any (array(select job_id from again where ties & 32 <> 0))
+),
+no_live_frames as (
+    delete from {{schema}}.live_frames
+    where job_id = any (array(select job_id from again where ties & 32 <> 0))
+),
 counting as (
     select queue, task, state as source, case when waits then 'blocked' else 'ready' end as target,
         'requeued' as what

@@ -89,6 +89,14 @@ no_signals as (
     where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
 ),
 {{without_children}},
+no_frames as (
+    delete from {{schema}}.frames
+    where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
+),
+no_live_frames as (
+    delete from {{schema}}.live_frames
+    where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
+),
 restarted as (
     -- the job of a plan is live again: its schedule has to find it among its unfinished jobs
     insert into {{schema}}.started as old (schedule, scope, at, job_id)

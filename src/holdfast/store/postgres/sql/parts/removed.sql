@@ -21,6 +21,14 @@ signals as (
     delete from {{schema}}.signal
     where job_id = any (array(select job_id from gone where ties & 32 <> 0))
 ),
+frames as (
+    delete from {{schema}}.frames
+    where job_id = any (array(select job_id from gone where ties & 32 <> 0))
+),
+live_frames as (
+    delete from {{schema}}.live_frames
+    where job_id = any (array(select job_id from gone where ties & 32 <> 0))
+),
 deadlines as (
     delete from {{schema}}.deadline where job_id = any ((select list from ids)::uuid[])
 ),

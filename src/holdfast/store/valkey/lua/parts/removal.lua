@@ -19,8 +19,7 @@ local function remove(id, record, what)
         removed[#removed + 1] = partition .. kind .. id
     end
     if not record or has_steps(record) then
-        removed[#removed + 1] = steps_key(id)
-        removed[#removed + 1] = signals_key(id)
+        remove_steps(id)
     end
     let_go_of_children(id, record)
     records[id], changed[id] = nil, nil

@@ -1,5 +1,6 @@
 -- The steps of jobs: a hash for each job that has some, by name. Records are written at once, so that
 -- a script which goes on reads them. The signals of a job are in another hash, by their numbers.
+-- uses: streams
 local function steps_key(id)
     return partition .. ':st:' .. id
 end
@@ -75,11 +76,17 @@ local function end_waits(id, record)
     end
 end
 
--- Let a job begin without its steps and signals.
+-- Remove the steps, signals and streams of a job.
+local function remove_steps(id)
+    removed[#removed + 1] = steps_key(id)
+    removed[#removed + 1] = signals_key(id)
+    remove_streams(id)
+end
+
+-- Let a job begin without its steps, signals and streams.
 local function forget_steps(id, record)
     if has_steps(record) then
-        removed[#removed + 1] = steps_key(id)
-        removed[#removed + 1] = signals_key(id)
+        remove_steps(id)
         record[TIES] = record[TIES] - TIE_STEPS
         changed[id] = true
     end
