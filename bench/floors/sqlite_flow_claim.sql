@@ -1,3 +1,6 @@
-update node set state = 1, started_at = ?
-where id in (select id from node where state = 0 and waits = 0 order by id limit ?)
-returning id, args
+-- name: leave
+delete from ready where id in (select id from ready order by id limit ?) returning id
+-- name: lease
+insert into lease (id, claimed_at) values (?, ?)
+-- name: read
+select id, args from job where id in (select value from json_each(?))

@@ -1,11 +1,15 @@
-"""SQLite through the standard library: nodes counted down one by one, in the one transaction that
-ends a batch."""
+"""SQLite through the standard library: the rows of the floor on Postgres, with `waits` counted on
+those that are blocked."""
 
 from __future__ import annotations
 
+import json
+import re
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 
 from bench.floors.body import body
 from bench.floors.graphs import Graph, bites
@@ -50,32 +54,49 @@ async def hop(url: str, chain: Graph) -> Sample:
 
 def _fill(connection: sqlite3.Connection, graphs: Sequence[Graph]) -> None:
     for some in bites(graphs):
-        flows, nodes, edges = [], [], []
+        rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in _steps("flow_start")}
         for graph in some:
             flow, ids = new_job_id(), {node: new_job_id() for node in graph.nodes}
-            flows.append((flow, len(ids)))
-            nodes += [(ids[n], flow, waits, body(n)) for n, waits in graph.waits().items()]
-            edges += [(ids[upstream], ids[node]) for upstream, node in graph.edges]
+            rows["flow"].append((flow, len(ids)))
+            for n, waits in graph.waits().items():
+                rows["job"].append((ids[n], body(n)))
+                rows["node"].append((ids[n], flow))
+                if waits:
+                    rows["blocked"].append((ids[n], waits))
+                else:
+                    rows["ready"].append((ids[n],))
+            rows["edge"] += [(ids[upstream], ids[node]) for upstream, node in graph.edges]
         connection.execute("begin immediate")
-        connection.executemany(script("flow_insert"), flows)
-        connection.executemany(script("flow_insert_node"), nodes)
-        connection.executemany(script("flow_insert_edge"), edges)
+        for name, sql in _steps("flow_start").items():
+            connection.executemany(sql, rows[name])
         connection.execute("commit")
 
 
 def _claim(connection: sqlite3.Connection, limit: int) -> list[str]:
+    sql = _steps("flow_claim")
     connection.execute("begin immediate")
-    claimed = connection.execute(script("flow_claim"), (time.time(), limit)).fetchall()
+    claimed = [row[0] for row in connection.execute(sql["leave"], (limit,)).fetchall()]
+    now = time.time()
+    connection.executemany(sql["lease"], [(node, now) for node in claimed])
+    connection.execute(sql["read"], (json.dumps(claimed),)).fetchall()
     connection.execute("commit")
-    return [row[0] for row in claimed]
+    return claimed
 
 
 def _finish(connection: sqlite3.Connection, nodes: Sequence[str]) -> None:
-    now, one_by_one = time.time(), [(node,) for node in nodes]
-    edges = script("flow_edges")
+    sql, ids = _steps("flow_finish"), json.dumps(nodes)
     connection.execute("begin immediate")
-    connection.executemany(script("flow_finish"), [(now, node) for node in nodes])
-    connection.executemany(script("flow_ended"), one_by_one)
-    waiting = [row for node in one_by_one for row in connection.execute(edges, node).fetchall()]
-    connection.executemany(script("flow_count"), waiting)
+    connection.execute(sql["end"], (time.time(), ids))
+    connection.execute(sql["leave"], (ids,))
+    waiting = Counter(row[0] for row in connection.execute(sql["take"], (ids,)).fetchall())
+    connection.executemany(sql["count"], [(edges, node) for node, edges in waiting.items()])
+    free = connection.execute(sql["free"], (json.dumps(list(waiting)),)).fetchall()
+    connection.executemany(sql["line up"], free)
+    connection.execute(sql["flows"], (ids,))
     connection.execute("commit")
+
+
+@cache
+def _steps(verb: str) -> dict[str, str]:
+    _, *parts = re.split(r"^-- name: (.+)$", script(verb), flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))

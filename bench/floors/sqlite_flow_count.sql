@@ -1,1 +1,0 @@
-update node set waits = waits - 1 where id = ?

@@ -1,1 +1,0 @@
-delete from edge where upstream = ? returning downstream

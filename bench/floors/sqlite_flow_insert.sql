@@ -1,1 +1,0 @@
-insert into flow (id, open) values (?, ?)

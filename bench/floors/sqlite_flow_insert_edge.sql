@@ -1,1 +1,0 @@
-insert into edge (upstream, downstream) values (?, ?)

@@ -1,1 +1,0 @@
-insert into node (id, flow_id, waits, args) values (?, ?, ?, ?)
