@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.flow import growing
 from holdfast.flow.growing import Join, MapPlan, growths
-from holdfast.flow.inputs import element_id
+from holdfast.flow.inputs import element_ids
 from holdfast.flow.model import CloseWhat, FlowState, NodeInput
 from holdfast.job.ends import End
 from holdfast.job.policy import encode_policy
@@ -121,9 +121,8 @@ class Map(Story):
         join = Join(trip.ids["join"])
         policy = encode_policy(STEADY)
         self.plan = MapPlan("map", TASK, QUEUE, policy, "{}", "item", joins=(join,))
-        trip.ids |= {
-            f"map[{index}]": element_id(trip.ids["map"], index) for index in range(self.COUNT)
-        }
+        elements = element_ids(trip.ids["map"], range(self.COUNT))
+        trip.ids |= {f"map[{index}]": job for index, job in enumerate(elements)}
         return trip
 
     async def run(self, program: Program, job: Claimed, told: NodeInput) -> End:

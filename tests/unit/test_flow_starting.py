@@ -13,7 +13,7 @@ import pytest
 from holdfast.app import App
 from holdfast.client.flows import STARTS_AT_ONCE, FlowVerbs
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.flow.inputs import element_id
+from holdfast.flow.inputs import element_ids
 from holdfast.flow.model import NewFlow, new_flow_id, new_node_id
 from holdfast.store.contract.flows import Started
 from holdfast.store.contract.store import Store
@@ -117,7 +117,7 @@ def test_an_output_is_found_wherever_it_stands_in_a_call() -> None:
 def test_elements_of_a_map_follow_each_other_and_are_nobody_elses() -> None:
     flow = new_flow_id()
     maps = [new_node_id(flow) for _ in range(20)]
-    ids = [[element_id(one, index) for index in range(0, 9_000, 7)] for one in maps]
+    ids = [element_ids(one, range(0, 9_000, 7)) for one in maps]
     assert all(some == sorted(some) for some in ids)
     every = {one for some in ids for one in some}
     assert len(every | set(maps)) == sum(map(len, ids)) + len(maps)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -47,6 +48,8 @@ MAP_POLICY = encode_policy(Policy(retry=Retry(max_attempts=10, base=1, cap=60)))
 
 Ids = Mapping[Node[Any], JobId]
 
+_TEMPLATES: WeakKeyDictionary[Task[..., Any], dict[Any, NewJob]] = WeakKeyDictionary()
+
 
 class FlowBuilder:
     """Collects nodes. Names are unique among them."""
@@ -54,7 +57,7 @@ class FlowBuilder:
     def __init__(self) -> None:
         self._nodes: dict[Node[Any], None] = {}
         self._numbered: dict[str, tuple[int, Node[Any]]] = {}
-        self._makers: dict[Task[..., Any], JobMaker] = {}
+        self._templates: dict[Task[..., Any], NewJob] = {}
         self._plans: dict[Node[Any], MapPlan] = {}
         self._over: dict[Node[Any], Any] = {}
 
@@ -113,20 +116,15 @@ class FlowBuilder:
         return number + 1 if last is None or last.name == _numbered(name, number) else number
 
     def _job(self, task: Task[..., Any], args: str) -> NewJob:
-        maker = self._makers.get(task)
-        if maker is None:
-            maker = self._makers[task] = self._maker(task)
-        return msgspec.structs.replace(maker.make(args), id=UNMINTED, ties=int(Tie.NODE))
+        template = self._templates.get(task)
+        if template is None:
+            changed = tuple(self._changed(task.options).items())
+            template = self._templates[task] = _template(task, changed)
+        return msgspec.structs.replace(template, args=args)
 
-    def _maker(self, task: Task[..., Any]) -> JobMaker:
-        options = task.options
-        for word, given in (("unique", options.unique), ("run_at", options.run_at)):
-            if given is not None:
-                raise BadOption(word, "left out for a node of a flow: a flow may have one", given)
-        return JobMaker(task.name, self._options(options))
-
-    def _options(self, options: JobOptions) -> JobOptions:
-        return options.using({"connection": msgspec.UNSET, "id": None, "delay": None})
+    def _changed(self, options: JobOptions) -> dict[str, Any]:
+        """The options that nodes have otherwise than the task itself."""
+        return {"connection": msgspec.UNSET, "id": None, "delay": None}
 
     def _apply_befores(self) -> dict[str, list[Node[Any]]]:
         """Let the nodes that `before(…)` names wait. Answers with the names that no node here has,
@@ -166,6 +164,24 @@ class FlowBuilder:
         plan = msgspec.structs.replace(self._plans[node], name=node.name, joins=(*joins, *others))
         text = _with_items(plan, self._over[node])
         return msgspec.structs.replace(node.job, task=MAP, args=text, policy=MAP_POLICY)
+
+
+def _template(task: Task[..., Any], changed: tuple[tuple[str, Any], ...]) -> NewJob:
+    """The job of a node without its arguments. Programs build the same flow many times, so it is
+    remembered as long as its task."""
+    known = _TEMPLATES.setdefault(task, {})
+    if (template := known.get(changed)) is None:
+        template = known[changed] = _new_template(task, dict(changed))
+    return template
+
+
+def _new_template(task: Task[..., Any], changed: dict[str, Any]) -> NewJob:
+    options = task.options
+    for word, given in (("unique", options.unique), ("run_at", options.run_at)):
+        if given is not None:
+            raise BadOption(word, "left out for a node of a flow: a flow may have one", given)
+    job = JobMaker(task.name, options.using(changed)).make("")
+    return msgspec.structs.replace(job, id=UNMINTED, ties=int(Tie.NODE))
 
 
 def upstreams(node: Node[Any]) -> list[Node[Any]]:

@@ -79,13 +79,13 @@ class FlowGraph(FlowBuilder):
 
     # ------------------------------------------------------------------------------------------
 
-    def _options(self, options: JobOptions) -> JobOptions:
-        changed: dict[str, Any] = {}
+    def _changed(self, options: JobOptions) -> dict[str, Any]:
+        changed = super()._changed(options)
         if self._priority is not None:
             changed["priority"] = self._priority
         if self._deadline is not None and options.deadline is None and options.start_by is None:
             changed["deadline"] = self._deadline
-        return super()._options(options).using(changed)
+        return changed
 
     def _own(self, node: Node[Any]) -> None:
         if node not in self._nodes:

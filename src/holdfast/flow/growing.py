@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from holdfast.flow.graph import Graph, encode_graph, require_no_cycle
-from holdfast.flow.inputs import element_id
+from holdfast.flow.inputs import element_ids
 from holdfast.flow.model import FlowId, Growth, Losers, NewEdge, NewGate, NewNode
 from holdfast.job.ids import JobId
 from holdfast.job.record import NewJob
@@ -95,7 +95,7 @@ def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewN
         NewNode(
             f"{plan.name}[{index}]",
             NewJob(
-                element_id(by, index),
+                job,
                 plan.task,
                 plan.queue,
                 _encoder.encode({**shared, plan.over: items[index]}).decode(),
@@ -107,7 +107,7 @@ def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewN
             ),
             is_sink=not plan.joins,
         )
-        for index in indexes
+        for index, job in zip(indexes, element_ids(by, indexes), strict=True)
     )
 
 
@@ -115,7 +115,7 @@ def _gates(
     joins: Sequence[Join], indexes: range, flow: FlowId, by: JobId, fence: int
 ) -> Iterator[Growth]:
     """A gate before each of these nodes, which waits for these elements."""
-    edges = tuple(NewEdge(element_id(by, index)) for index in indexes)
+    edges = tuple(map(NewEdge, element_ids(by, indexes))) if joins else ()
     for join in joins:
         if need := math.ceil(join.share * len(edges)):
             gates: dict[JobId, tuple[NewGate, ...]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -77,19 +77,23 @@ def decode_inputs(text: str | None) -> tuple[Input, ...]:
     return () if text is None else _decoder.decode(text)
 
 
-_TAIL_BITS = 36
+_TAIL = (1 << 36) - 1
 _STRIDE = 0x9E3779B97  # odd: no two elements have the same tail
 
 
-def element_id(map_job: JobId, index: int) -> JobId:
-    """The id of the job for one element of a map. Elements follow each other in the order of ids,
-    so that those which are written together lie together. The tail is that of the map, moved on:
-    all its digits vary, which scripts on Valkey need (`store/valkey/spread.py`), and elements of
-    different maps are as different as the maps. The variant differs from the map's own."""
+def element_ids(map_job: JobId, indexes: range) -> list[JobId]:
+    """The ids of the jobs for these elements of a map. Elements follow each other in the order of
+    ids, so that those which are written together lie together. The tail is that of the map, moved
+    on: all its digits vary, which scripts on Valkey need (`store/valkey/spread.py`), and elements
+    of different maps are as different as the maps. The variant differs from the map's own."""
     variant = "89ab"[(int(map_job[19], 16) + 1) % 4]
-    tail = (int(map_job[24:33], 16) + index * _STRIDE) % (1 << _TAIL_BITS)
-    place = f"7{index >> 12:03x}-{variant}{index & 0xFFF:03x}"
-    return JobId(f"{map_job[:14]}{place}-{tail:09x}{map_job[-3:]}")
+    head, first, end = map_job[:14], int(map_job[24:33], 16), map_job[-3:]
+    ids = [
+        f"{head}7{index >> 12:03x}-{variant}{index & 0xFFF:03x}"
+        f"-{first + index * _STRIDE & _TAIL:09x}{end}"
+        for index in indexes
+    ]
+    return cast("list[JobId]", ids)
 
 
 def added_id(by: JobId, name: str) -> JobId:
@@ -185,7 +189,7 @@ def _first(jobs: Sequence[JobId], given: Mapping[JobId, Given]) -> Given | None:
 def _elements_of(job: JobId, given: Mapping[JobId, Given]) -> list[JobId]:
     made = given.get(job)
     count = 0 if made is None or made.result is None else _number.decode(made.result)
-    return [element_id(job, index) for index in range(count)]
+    return element_ids(job, range(count))
 
 
 def _list(jobs: Sequence[JobId], given: Mapping[JobId, Given]) -> msgspec.Raw:

@@ -126,15 +126,8 @@ def _flow(row: Row) -> FlowInfo:
 def _nodes(tx: Transaction, values: Mapping[str, object]) -> list[NodeInfo]:
     sql = steps("flows/nodes")
     rows = tx.rows(sql["nodes"], values)
-    ids = to_json(row[1] for row in rows if row[2] == JobState.BLOCKED)
-    edges: dict[tuple[str, int], list[NewEdge]] = {}
-    for downstream, n, upstream, wants in tx.rows(sql["edges"], {**values, "ids": ids}):
-        edges.setdefault((downstream, n), []).append(NewEdge(JobId(upstream), wants))
-    gates: dict[str, list[GateInfo]] = {}
-    for job_id, n, need, total, won, lost, losers in tx.rows(sql["gates"], (ids,)):
-        open_edges = tuple(edges.get((job_id, n), ()))
-        gate = GateInfo(n, need, total, won, lost, Losers(losers), open_edges)
-        gates.setdefault(job_id, []).append(gate)
+    blocked = [row[1] for row in rows if row[2] == JobState.BLOCKED]
+    gates = _gates(tx, {**values, "ids": to_json(blocked)}) if blocked else {}
     return [
         NodeInfo(
             name=name,
@@ -150,3 +143,18 @@ def _nodes(tx: Transaction, values: Mapping[str, object]) -> list[NodeInfo]:
         )
         for name, job_id, state, is_sink, task, queue, attempts, reason, finished_at in rows
     ]
+
+
+def _gates(tx: Transaction, values: Mapping[str, object]) -> dict[str, list[GateInfo]]:
+    """The gates of blocked nodes, with the edges that they still wait for. Edges lie with their
+    upstreams, so the nodes of the flow are looked through for them."""
+    sql = steps("flows/nodes")
+    edges: dict[tuple[str, int], list[NewEdge]] = {}
+    for downstream, n, upstream, wants in tx.rows(sql["edges"], values):
+        edges.setdefault((downstream, n), []).append(NewEdge(JobId(upstream), wants))
+    gates: dict[str, list[GateInfo]] = {}
+    for job_id, n, need, total, won, lost, losers in tx.rows(sql["gates"], (values["ids"],)):
+        open_edges = tuple(edges.get((job_id, n), ()))
+        gate = GateInfo(n, need, total, won, lost, Losers(losers), open_edges)
+        gates.setdefault(job_id, []).append(gate)
+    return gates

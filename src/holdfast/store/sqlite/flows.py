@@ -164,9 +164,9 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
         return Grown.GROWN
     if not _are_blocked(tx, set(left.gates) - {node.job.id for node in left.nodes}):
         return Grown.TARGET_GONE
-    tx.run(sql["grown"], {"id": left.flow, "nodes": len(left.nodes)})
+    [(epoch,)] = tx.rows(sql["grown"], {"id": left.flow, "nodes": len(left.nodes)})
     tx.run(sql["graph"], {"flow_id": left.flow, "graph": left.graph})
-    grow(tx, left.flow, left.nodes, left.gates)
+    grow(tx, left.flow, epoch, left.nodes, left.gates)
     return Grown.GROWN
 
 

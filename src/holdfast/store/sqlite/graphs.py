@@ -17,44 +17,50 @@ from holdfast.job.state import JobState
 from holdfast.store.sqlite.inserting import insert
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.settling import EndedNode, judge, why_lost
+from holdfast.store.sqlite.settling import Lost, judge, nodes_of, why_lost
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 Gates = Mapping[JobId, Sequence[NewGate]]
 
+GATES_A_GROWTH = 1 << 20
+"""More than a node has, or is given by one growth."""
+
 
 class Wiring:
-    """Gates that are to be written, and their edges by upstream. `ended` has the name and the end
-    of upstreams that have ended: they count at once. `because` says why an edge was lost to one."""
+    """Gates that are to be written, and their edges by upstream. `ended` are upstreams that have
+    ended: they count at once. `lost` says more of those to which edges are lost, and `because` why
+    a gate lost one."""
 
-    __slots__ = ("because", "edges", "ended", "gates")
+    __slots__ = ("because", "edges", "ended", "gates", "lost")
 
-    def __init__(self, ended: Mapping[str, tuple[str, EndedNode]]) -> None:
+    def __init__(self, ended: Mapping[str, JobState], lost: Mapping[str, Lost]) -> None:
         self.ended = ended
+        self.lost = lost
         self.gates: list[Row] = []
         self.edges: dict[str, list[str]] = {}
         self.because: dict[tuple[str, int], str] = {}
 
     def add(self, flow: FlowId, job: JobId, gates: Sequence[NewGate], first: int = 0) -> None:
         for n, gate in enumerate(gates, first):
-            counts = self._connect(job, n, gate)
-            self.gates.append((job, n, flow, gate.need, gate.total, gate.losers.value, *counts))
+            won, lost, is_bad = self._connect(job, n, gate)
+            total = len(gate.edges)
+            self.gates.append((job, n, flow, gate.need, total, gate.losers, won, lost, is_bad))
 
     def _connect(self, job: JobId, n: int, gate: NewGate) -> tuple[int, int, bool]:
         """The won and lost edges of the gate, and whether one was lost to a bad end."""
         won = lost = 0
         is_bad = False
         for edge in gate.edges:
-            if (known := self.ended.get(edge.upstream)) is None:
+            if (state := self.ended.get(edge.upstream)) is None:
                 behind = f'"{job}":{32 * n + edge.wants}'
                 self.edges.setdefault(edge.upstream, []).append(behind)
-            elif edge.wants & BITS[known[1].state]:
+            elif edge.wants & BITS[state]:
                 won += 1
             else:
                 lost += 1
-                is_bad = is_bad or known[1].is_bad
-                said = why_lost(known[0], known[1].state)
-                self.because[job, n] = min(self.because.get((job, n), said), said)
+                end = self.lost[edge.upstream]
+                is_bad = is_bad or end.is_bad
+                self.because[job, n] = min(self.because.get((job, n), end.because), end.because)
         return won, lost, is_bad
 
     def take(self, upstream: JobId) -> str | None:
@@ -74,7 +80,7 @@ def write_flows(tx: Transaction, flows: Sequence[NewFlow]) -> None:
     sql = steps("flows/start")
     tx.each(sql["flow"], [_flow_row(flow, tx.now) for flow in flows])
     tx.each(sql["graph"], [(flow.id, 1, flow.graph) for flow in flows])
-    wiring = Wiring({})
+    wiring = Wiring({}, {})
     nodes = [(flow.id, node) for flow in flows for node in flow.nodes]
     for flow, node in nodes:
         if node.gates:
@@ -99,15 +105,16 @@ def _write_nodes(tx: Transaction, nodes: Sequence[tuple[FlowId, NewNode]], wirin
     tx.each(steps("flows/start")["node"], rows)
 
 
-def grow(tx: Transaction, flow: FlowId, nodes: Sequence[NewNode], gates: Gates) -> None:
-    """Add nodes to a flow, and gates to nodes that it has, and judge what that decides."""
+def grow(tx: Transaction, flow: FlowId, epoch: int, nodes: Sequence[NewNode], gates: Gates) -> None:
+    """Add nodes to a flow, and gates to nodes that it has, and judge what that decides. Numbers of
+    further gates are made from the flow's epoch: an edge of an earlier gate may still name a number
+    that looks free."""
     new: Gates = {node.job.id: node.gates for node in nodes if node.gates}
-    wiring = Wiring(_ended(tx, (*new.values(), *gates.values())))
+    wiring = _wiring(tx, (*new.values(), *gates.values()))
     for job, some in new.items():
         wiring.add(flow, job, some)
-    firsts = _next_numbers(tx, flow, gates) if gates else {}
     for job, some in gates.items():
-        wiring.add(flow, job, some, firsts[job])
+        wiring.add(flow, job, some, first=epoch * GATES_A_GROWTH)
     _write_nodes(tx, [(flow, node) for node in nodes], wiring)
     wiring.write(tx)
     if wiring.gates:
@@ -120,29 +127,29 @@ def replace_gates(tx: Transaction, flow: FlowId, gates: Gates) -> None:
     jobs = to_json(gates)
     tx.run(steps("flows/settle")["drop gates"], (jobs,))
     tx.run(steps("flows/start")["drop edges"], {"flow_id": flow, "jobs": jobs})
-    wiring = Wiring(_ended(tx, gates.values()))
+    wiring = _wiring(tx, gates.values())
     for job, some in gates.items():
         wiring.add(flow, job, some)
     wiring.write(tx)
     judge(tx, gates, wiring.because)
 
 
-def _ended(tx: Transaction, gates: Iterable[Sequence[NewGate]]) -> dict[str, tuple[str, EndedNode]]:
-    """The name and the end of those upstreams of these gates that have ended."""
-    upstreams = {edge.upstream for some in gates for gate in some for edge in gate.edges}
-    if not upstreams:
-        return {}
-    found: dict[str, tuple[str, EndedNode]] = {}
-    for job, name, state, is_bad in tx.rows(steps("flows/start")["ended"], (to_json(upstreams),)):
-        end = JobState(state)
-        found[job] = (name, EndedNode(end, is_bad_end(end, is_bad=bool(is_bad))))
-    return found
-
-
-def _next_numbers(tx: Transaction, flow: FlowId, jobs: Iterable[JobId]) -> dict[JobId, int]:
-    """The first numbers that neither gates of these nodes have, nor edges of gates that were."""
-    firsts = dict.fromkeys(jobs, 0)
-    values = {"flow_id": flow, "jobs": to_json(firsts)}
-    for job, last in tx.rows(steps("flows/start")["last gates"], values):
-        firsts[job] = last + 1
-    return firsts
+def _wiring(tx: Transaction, gates: Iterable[Sequence[NewGate]]) -> Wiring:
+    """For gates whose upstreams may have ended."""
+    edges = [edge for some in gates for gate in some for edge in gate.edges]
+    if not edges:
+        return Wiring({}, {})
+    upstreams = to_json(dict.fromkeys(edge.upstream for edge in edges))
+    ended = {
+        job: JobState(end) for job, end in tx.rows(steps("flows/start")["ended"], (upstreams,))
+    }
+    losing = {
+        edge.upstream
+        for edge in edges
+        if edge.upstream in ended and not edge.wants & BITS[ended[edge.upstream]]
+    }
+    lost = {
+        job: Lost(is_bad_end(ended[job], is_bad=bool(is_bad)), why_lost(name, ended[job]))
+        for job, (_, name, _, is_bad) in (nodes_of(tx, losing) if losing else {}).items()
+    }
+    return Wiring(ended, lost)

@@ -96,7 +96,7 @@ def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
     return [
         Outcome(JobId(job_id), JobState(state), result, reason, fingerprint)
         for job_id, state, result, reason, fingerprint in tx.rows(
-            script("jobs/outcomes"), (to_json(set(ids)),)
+            script("jobs/outcomes"), (to_json(sorted(set(ids))),)
         )
     ]
 

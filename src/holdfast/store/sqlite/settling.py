@@ -44,7 +44,7 @@ class EndedNode(NamedTuple):
     is_bad: bool
 
 
-class _Lost(NamedTuple):
+class Lost(NamedTuple):
     """A node that is skipped, and the name of the upstream that decided it."""
 
     is_bad: bool
@@ -54,7 +54,7 @@ class _Lost(NamedTuple):
 def settle(tx: Transaction, ended: Mapping[str, JobState], *, are_new: bool = True) -> None:
     """Decide all edges of these nodes. `are_new`: they count as live nodes of their flows until
     now."""
-    nodes = _nodes(tx, ended)
+    nodes = nodes_of(tx, ended)
     round_of = {
         job_id: EndedNode(state, is_bad_end(state, is_bad=bool(nodes[job_id][3])))
         for job_id, state in ended.items()
@@ -68,7 +68,7 @@ def settle(tx: Transaction, ended: Mapping[str, JobState], *, are_new: bool = Tr
         skipped += len(lost)
         _skip(tx, lost)
         are_new = True
-        nodes = _nodes(tx, lost)
+        nodes = nodes_of(tx, lost)
         round_of = {job_id: EndedNode(JobState.SKIPPED, one.is_bad) for job_id, one in lost.items()}
         if skipped >= CASCADE_LIMIT:
             _count_down(tx, round_of, nodes)
@@ -135,7 +135,7 @@ def judge(tx: Transaction, jobs: Iterable[str], because: Mapping[tuple[str, int]
     _go_on(tx, _judge(tx, gates, because))
 
 
-def _go_on(tx: Transaction, lost: Mapping[str, _Lost]) -> None:
+def _go_on(tx: Transaction, lost: Mapping[str, Lost]) -> None:
     """Skip these nodes, and settle what follows from that."""
     if lost:
         _skip(tx, lost)
@@ -162,7 +162,7 @@ def owe(
     tx.wake(Topic.ERRANDS)
 
 
-def _nodes(tx: Transaction, ids: Iterable[str]) -> dict[str, Row]:
+def nodes_of(tx: Transaction, ids: Iterable[str]) -> dict[str, Row]:
     """Flow, name, and whether it is a sink and bad, of each node."""
     rows = tx.rows(steps("flows/settle")["nodes"], (to_json(ids),))
     return {job_id: tuple(columns) for job_id, *columns in rows}
@@ -218,7 +218,7 @@ def let_go_of_children(tx: Transaction, parents: Iterable[str]) -> None:
 
 def _decide(
     tx: Transaction, ended: Mapping[str, EndedNode], names: Mapping[str, str]
-) -> dict[str, _Lost]:
+) -> dict[str, Lost]:
     """Count the edges of these ends, and judge their gates. Returns what is to be skipped."""
     sql = steps("flows/settle")
     ids = to_json(ended)
@@ -248,16 +248,16 @@ def _decide(
 
 def _judge(
     tx: Transaction, gates: Sequence[Row], because: Mapping[tuple[str, int], str]
-) -> dict[str, _Lost]:
+) -> dict[str, Lost]:
     """Drop the gates that are met, and release nodes that have none left. Returns the nodes of
     impossible gates."""
-    lost: dict[str, _Lost] = {}
+    lost: dict[str, Lost] = {}
     free: list[str] = []
     several: list[Row] = []
     for job_id, n, flow, is_met, is_impossible, is_bad, losers, has_others in gates:
         if is_impossible:
             said = because.get((job_id, n), "a node that it needs has ended")
-            lost.setdefault(job_id, _Lost(bool(is_bad), said))
+            lost.setdefault(job_id, Lost(bool(is_bad), said))
         elif is_met:
             if has_others:
                 several.append((job_id, n))
@@ -309,7 +309,7 @@ def _release_later(tx: Transaction, ids: Sequence[str]) -> None:
         tx.wake(Topic.DUE)
 
 
-def _skip(tx: Transaction, lost: Mapping[str, _Lost]) -> None:
+def _skip(tx: Transaction, lost: Mapping[str, Lost]) -> None:
     """End blocked nodes without an attempt. They are kept as long as their flow."""
     if not lost:
         return

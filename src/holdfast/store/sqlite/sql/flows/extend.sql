@@ -17,6 +17,7 @@ select job_id from holdfast_blocked where job_id in (select value from json_each
 
 -- name: grown
 update holdfast_flow set total = total + :nodes, open = open + :nodes, epoch = epoch + 1 where id = :id
+returning epoch
 
 -- name: graph
 insert into holdfast_flow_graph (flow_id, n, graph)

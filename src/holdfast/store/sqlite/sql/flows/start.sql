@@ -43,19 +43,6 @@ where flow_id = :flow_id
     )
 
 -- name: ended
-select o.job_id, n.name, o.state, n.is_bad
+select o.job_id, o.state
 from json_each(?) as wanted
 cross join holdfast_outcome as o on o.job_id = wanted.value
-cross join holdfast_node as n on n.job_id = o.job_id
-
--- name: last gates
-select job_id, max(n)
-from (
-    select job_id, n from holdfast_gate where job_id in (select value from json_each(:jobs))
-    union all
-    select e.key, e.value >> 5
-    from holdfast_node as n
-    cross join json_each(n.edges) as e
-    where n.flow_id = :flow_id and e.key in (select value from json_each(:jobs))
-)
-group by job_id
