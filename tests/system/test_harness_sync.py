@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast import AlreadyOpen, App, JobState, NotOpen, Retry
+from holdfast import AlreadyOpen, App, Context, JobState, NotOpen, Retry
 from holdfast.testing import DrainFailed, Harness, SyncHarness
 
 app = App("postgres://nobody.invalid/nothing")  # a harness never touches it
@@ -75,3 +75,21 @@ def test_the_plugin_offers_an_opened_one(sync_harness_for: Callable[..., SyncHar
     harness = sync_harness_for(app, tolerance=5)
     send.enqueue_sync("a")
     assert harness.drain().attempts == 1
+
+
+def test_a_plain_test_answers_as_the_people_whom_a_job_asks() -> None:
+    people = App("sqlite://")
+
+    @people.task()
+    def release(ctx: Context) -> bool:
+        return ctx.invite("leads", of=["ann", "bob"]).quorum_sync(2).granted
+
+    with SyncHarness(people) as harness:
+        job = release.enqueue_sync()
+        harness.drain()
+        assert harness.answer(job.id, "leads", "ann").approve
+        vote = harness.answer(job.id, "leads", "bob", approve=False, note="not yet")
+        assert (vote.approve, vote.note) == (False, "not yet")
+        harness.drain()
+        assert job.result_sync() is False
+    assert people.settings.signing_keys is None, "the keys were the harness's own"
