@@ -147,6 +147,18 @@ async def test_a_job_that_only_sleeps_is_no_parent(scene: Scene) -> None:
     assert await check_parents(scene.store) == []
 
 
+async def test_the_net_looks_at_some_suspended_jobs_and_goes_on_behind_them(scene: Scene) -> None:
+    """Many that sleep cost an idle worker no more than a few do. The newest are looked at first."""
+    parent = await stranded(scene)
+    for _ in range(4):
+        await scene.enqueue()
+        await scene.finish(await scene.claim_one(), WasSuspended(None))
+    scene.clock.advance(LATER)
+    net = made(ParentDriftReconciler, scene.store, batch=2)
+    assert [(await net.run_once()).mended for _ in range(3)] == [0, 0, 1]
+    assert (await scene.job(parent)).state is JobState.SUCCEEDED
+
+
 async def test_one_parent_that_cannot_be_ended_does_not_hide_others(scene: Scene) -> None:
     parents = [await stranded(scene) for _ in range(3)]
     scene.clock.advance(LATER)

@@ -2,6 +2,9 @@
 
 It is a net that must find nothing: the transaction that ends a flow writes the errand that ends its
 parent, and the errand is kept until that is done.
+
+A sweep looks at some hundred jobs, and the next one goes on behind it: there may be a hundred
+thousand that sleep or wait for somebody.
 """
 
 from __future__ import annotations
@@ -17,21 +20,23 @@ SUSPENDED = JobFilter(states=frozenset({JobState.SUSPENDED}))
 
 
 class ParentDriftReconciler(Reconciler):
-    """Looks at suspended jobs, some hundred at a time. One that cannot be ended hides no other."""
+    """Looks at some suspended jobs, in turn. One that cannot be ended hides no other."""
 
     name = "parent_drift"
+    _behind: str | None = None
 
     @property
     def interval(self) -> float:
         return self.options.parent_drift
 
     async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
-        page = await self.store.jobs.page(SUSPENDED, self.options.batch, cursor)
+        page = await self.store.jobs.page(SUSPENDED, self.options.batch, self._behind)
+        self._behind = page.next_cursor
         swept, blamed = Swept(), dict[JobId, Exception]()
         for job in await stranded(self.store, page.jobs):
             swept += await self._end(job, blamed)
         self.report_blamed(blamed)
-        return swept, page.next_cursor
+        return swept, None
 
     async def _end(self, job: JobId, blamed: dict[JobId, Exception]) -> Swept:
         if self.failures.skips(job):
