@@ -30,6 +30,7 @@ from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.store.contract.flows import FlowFilter
 from holdfast.store.valkey import constants, flow_rows, flows, scripts
+from holdfast.store.valkey.claiming import INLINE_BODIES
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.inserting import job_row
 from holdfast.store.valkey.rows import to_record
@@ -167,13 +168,22 @@ def called(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return verbs
 
 
-async def test_a_claim_of_a_few_nodes_brings_what_their_worker_needs(scene: Scene) -> None:
+async def test_a_claim_brings_what_the_worker_needs_of_its_nodes(scene: Scene) -> None:
     trip = await Trip.begin(scene, {"a": [], "b": [], "z": ["a"]})
     [one] = await scene.claim(1)
     assert one.node == NodeFacts(None, closing=False)
     await trip.close()
     [other] = await scene.claim(1)
     assert other.node == NodeFacts(None, closing=True)
+
+
+async def test_a_claim_of_many_jobs_brings_what_is_needed_of_each_node(scene: Scene) -> None:
+    plain = [await scene.enqueue() for _ in range(INLINE_BODIES)]
+    trip = await Trip.begin(scene, {"a": [], "b": [], "z": ["a"]})
+    brought = {job.id: job.node for job in await scene.claim(100)}
+    facts = NodeFacts(None, closing=False)
+    nodes = dict.fromkeys((trip.ids["a"], trip.ids["b"]), facts)
+    assert brought == {**dict.fromkeys(plain), **nodes}
 
 
 async def test_a_node_whose_row_was_overwritten_does_not_stop_a_claim(scene: Scene) -> None:

@@ -7,8 +7,8 @@ as many jobs as it won. If another worker claims in between, other jobs of the p
 still in order.
 
 The bodies of many jobs are read by a plain command after the script: on its way through Lua a body
-is copied four times. A few jobs come with their bodies, and nodes among them with what their worker
-would ask for next (`Claimed.node`): so a hop from node to node is two round trips.
+is copied four times. Nodes come with what their worker would ask for next (`Claimed.node`), so that
+a hop from node to node is two round trips.
 
 A claim whose reply is lost is not repeated. The jobs belong to the worker, which compares what the
 store says it runs with what it knows. `Restarts` makes it do the same after a restart of the
@@ -22,13 +22,13 @@ from typing import Any
 
 import msgspec
 
-from holdfast.flow.model import FlowState
-from holdfast.job.ids import JobId, WorkerId
+from holdfast.flow.model import FlowState, NodeInput
+from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed, NodeFacts
 from holdfast.store.contract.records import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, gathered
-from holdfast.store.valkey.flow_rows import to_flow_row, to_node_row
+from holdfast.store.valkey.flow_reading import node_inputs
 from holdfast.store.valkey.server import Restarts
 
 _replace = msgspec.structs.replace
@@ -72,7 +72,7 @@ class ValkeyClaiming(ValkeyVerbs):
         answer: list[Any] = await self._connections.call(
             "jobs/claim", partition, given, again=False
         )
-        nodes = _brought(answer.pop()) if len(answer) % 4 == 2 else {}
+        nodes = node_inputs(answer.pop()) if len(answer) % 4 == 2 else {}
         taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
         if len(taken) > INLINE_BODIES:
             taken = await self._with_bodies(partition, taken)
@@ -81,7 +81,10 @@ class ValkeyClaiming(ValkeyVerbs):
             given = {"worker": worker, "unread": "1", "chosen": unread}
             await self._connections.call("jobs/set_aside", partition, given)
         if nodes:
-            found = [(record, _replace(job, node=nodes.get(job.id))) for record, job in found]
+            found = [
+                (record, _replace(job, node=_facts(nodes[job.id])) if job.id in nodes else job)
+                for record, job in found
+            ]
         return found
 
     async def _with_bodies(self, partition: int, taken: list[Taken]) -> list[Taken]:
@@ -135,19 +138,8 @@ def _read(taken: list[Taken]) -> tuple[list[Read], list[str]]:
     return found, unread
 
 
-def _brought(answer: list[Any]) -> dict[JobId, NodeFacts]:
-    """What the script answers of the nodes among the claimed jobs: id, row, row of the flow, …"""
-    found: dict[JobId, NodeFacts] = {}
-    for job_id, node, flow in zip(answer[::3], answer[1::3], answer[2::3], strict=True):
-        told = rows.readable(_told, node, flow)
-        if told is not None:
-            found[JobId(job_id.decode())] = told
-    return found
-
-
-def _told(node: bytes, flow: bytes) -> NodeFacts:
-    closing = to_flow_row(flow).state == FlowState.CANCELLING
-    return NodeFacts(rows.known(to_node_row(node).inputs), closing)
+def _facts(told: NodeInput) -> NodeFacts:
+    return NodeFacts(told.inputs, told.flow_state is FlowState.CANCELLING)
 
 
 def _in_line(answers: list[list[Read]], wants: Wants) -> list[Claimed]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.flow.model import FlowId, FlowInfo, FlowState, NodeInfo, NodeInput
 from holdfast.job.ids import JobId
@@ -24,22 +25,13 @@ class ValkeyFlowReading(ValkeyVerbs):
     """See `holdfast.store.contract.flows.Flows`."""
 
     async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
-        chosen = [
-            (partition, mine)
+        calls: list[Call] = [
+            ("flows/inputs", partition, {"chosen": mine})
             for some in batches(ids, READ_BATCH)
             for partition, mine in self._connections.by_partition(some).items()
         ]
-        calls: list[Call] = [("flows/inputs", p, {"chosen": mine}) for p, mine in chosen]
         answers = await self._connections.call_each(calls) if calls else []
-        found: dict[JobId, NodeInput] = {}
-        for (_, mine), (nodes, flows, texts) in zip(chosen, answers, strict=True):
-            read = zip(flows, texts, strict=True)
-            rows = {flow.decode(): flow_rows.to_flow_row(row) for flow, row in read if row}
-            for job_id, packed in zip(mine, nodes, strict=True):
-                node = None if packed is None else flow_rows.to_node_row(packed)
-                if node is not None and node.flow in rows:
-                    found[JobId(job_id)] = flow_rows.node_input(node, rows[node.flow])
-        return found
+        return {job: one for told in answers for job, one in node_inputs(told).items()}
 
     async def get(self, ids: Sequence[FlowId]) -> list[FlowInfo]:
         rows = await self._rows(ids)
@@ -138,3 +130,17 @@ def _fits(which: FlowFilter, row: FlowRow) -> bool:
         and (after is None or row.created_at >= to_micros(after))
         and (before is None or row.created_at < to_micros(before))
     )
+
+
+def node_inputs(answer: Sequence[Any]) -> dict[JobId, NodeInput]:
+    """What `lua/parts/node_inputs.lua` answers. Nodes whose rows cannot be read are left out."""
+    found: dict[JobId, NodeInput] = {}
+    for ids, nodes, names, packed in answer:
+        read = (readable(flow_rows.to_flow_row, row) for row in packed)
+        flows = dict(zip(map(bytes.decode, names), read, strict=True))
+        for job_id, row in zip(ids, nodes, strict=True):
+            node = readable(flow_rows.to_node_row, row)
+            flow = None if node is None else flows.get(node.flow)
+            if node is not None and flow is not None:
+                found[JobId(job_id.decode())] = flow_rows.node_input(node, flow)
+    return found

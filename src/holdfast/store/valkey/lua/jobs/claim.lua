@@ -1,14 +1,13 @@
 -- Give the first ready jobs of these queues and tasks to a worker.
 -- KEYS: partition
 -- ARGV: now worker wants tasks inline
--- uses: time record names counts queues lines aside
+-- uses: time record names counts queues lines aside node_inputs
 --
 -- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then id,
 -- record, body and progress of each job. A worker whose own lease has lapsed gets nothing, and
 -- neither does anybody while all queues are paused; paused tasks are passed over. More
--- than `inline` jobs come without their bodies. Behind that many or fewer there is one answer more if
--- nodes are among them: what `flows/inputs` would answer of these, as id, row of the node, row of its
--- flow, …
+-- than `inline` jobs come without their bodies. If nodes are among the jobs there is one answer more:
+-- what `flows/inputs` would answer of these.
 --
 -- A fence is at least the server's time in milliseconds, shifted by the six bits that count how
 -- often the job was taken. A server that lost its last writes continues from an older record, and
@@ -67,20 +66,10 @@ local function next_fence(fence)
     return grown * 64 + math.min(fence % 64 + 1, 63)
 end
 
--- A row that cannot be read is left out, and does not fail the other jobs of the claim.
-local function bring_node(id)
-    local row, last = redis.call('GET', partition .. ':n:' .. id), #nodes
-    local is_read, flow = pcall(first_of_row, row)
-    if is_read and type(flow) == 'string' then
-        nodes[last + 1], nodes[last + 2] = id, row
-        nodes[last + 3] = redis.call('GET', partition .. ':f:' .. flow)
-    end
-end
-
 local function give(n, record, body)
     local id = ids[n]
-    if body and bit.band(record[TIES], TIE_NODE) ~= 0 then
-        bring_node(id)
+    if bit.band(record[TIES], TIE_NODE) ~= 0 then
+        nodes[#nodes + 1] = id
     end
     record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
     record[FENCE], record[AHEAD] = next_fence(record[FENCE]), ahead[n]
@@ -172,6 +161,6 @@ for n = 1, #served do
 end
 redis.call('SADD', partition .. ':holders', worker)
 if #nodes > 0 then
-    answer[#answer + 1] = nodes
+    answer[#answer + 1] = inputs_of(nodes)
 end
 return answer
