@@ -2,12 +2,11 @@
 
 The map itself is a job of the task `MAP`, which every worker knows. Its arguments are a `MapPlan`;
 the list comes into them as any result does. When it runs it adds a node for each element, some
-hundred at a time. A node that waits for all of them gets a gate for each of these hundreds, so that
-nobody else has to wait while one gate with all elements is written; a node that waits for a share
-of them gets one gate at the end. Those nodes also wait for the map itself, so none can begin while
-elements are still being made. The names and ids
-of elements follow from the map's own, so a map that is tried again after a crash adds nothing
-twice.
+hundred at a time. A node that waits for all of them gets a gate with each of these hundreds, so
+that nobody else has to wait while one gate with all elements is written; a node that waits for a
+share of them gets one gate at the end. Those nodes also wait for the map itself, so none can begin
+while elements are still being made. The names and ids of elements follow from the map's own, so a
+map that is tried again after a crash adds nothing twice.
 """
 
 from __future__ import annotations
@@ -60,20 +59,35 @@ _encoder = msgspec.json.Encoder()
 
 
 Items = Sequence[msgspec.Raw]
+Gates = dict[JobId, tuple[NewGate, ...]]
 
 
 def growths(plan: MapPlan, items: Items, flow: FlowId, by: JobId, fence: int) -> Iterator[Growth]:
-    """What the map adds to its flow, in bites: elements, and then the gates behind them."""
+    """What the map adds to its flow, in bites: elements, each bite with the gates behind it. A node
+    that needs only a part of the elements waits for all of them at one gate, which comes last."""
     count = len(items)
     whole = [join for join in plan.joins if join.share == 1.0]
     for first in range(0, count, ELEMENTS_AT_ONCE):
         bite = range(first, min(first + ELEMENTS_AT_ONCE, count))
-        nodes = _nodes(plan, items, by, bite)
-        graph = encode_graph(nodes, made_by=plan.name)
-        yield Growth(flow=flow, by=by, fence=fence, nodes=nodes, graph=graph)
-        yield from _gates(whole, bite, flow, by, fence)
+        nodes, gates = _nodes(plan, items, by, bite), _gates(whole, bite, by)
+        graph = encode_graph(nodes, gates, made_by=plan.name)
+        yield Growth(flow=flow, by=by, fence=fence, nodes=nodes, gates=gates, graph=graph)
     shares = [join for join in plan.joins if join.share != 1.0]
-    yield from _gates(shares, range(count), flow, by, fence)
+    yield from _each_gate(_gates(shares, range(count), by), flow, by, fence)
+
+
+def apart(growth: Growth, made_by: str) -> Iterator[Growth]:
+    """The same elements without the gates, and then each gate: one that its node no longer needs
+    keeps neither the elements nor the other gates from being added."""
+    graph = encode_graph(growth.nodes, made_by=made_by)
+    yield msgspec.structs.replace(growth, gates={}, graph=graph)
+    yield from _each_gate(growth.gates, growth.flow, growth.by, growth.fence)
+
+
+def _each_gate(gates: Gates, flow: FlowId, by: JobId, fence: int) -> Iterator[Growth]:
+    for node, some in gates.items():
+        graph = encode_graph((), {node: some})
+        yield Growth(flow=flow, by=by, fence=fence, gates={node: some}, graph=graph)
 
 
 def require_no_cycle_with(graph: Graph, growth: Growth) -> None:
@@ -111,14 +125,8 @@ def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewN
     )
 
 
-def _gates(
-    joins: Sequence[Join], indexes: range, flow: FlowId, by: JobId, fence: int
-) -> Iterator[Growth]:
+def _gates(joins: Sequence[Join], indexes: range, by: JobId) -> Gates:
     """A gate before each of these nodes, which waits for these elements."""
     edges = tuple(map(NewEdge, element_ids(by, indexes))) if joins else ()
-    for join in joins:
-        if need := math.ceil(join.share * len(edges)):
-            gates: dict[JobId, tuple[NewGate, ...]]
-            gates = {join.node: (NewGate(need, edges, join.losers),)}
-            graph = encode_graph((), gates)
-            yield Growth(flow=flow, by=by, fence=fence, gates=gates, graph=graph)
+    needs = {join: math.ceil(join.share * len(edges)) for join in joins}
+    return {join.node: (NewGate(need, edges, join.losers),) for join, need in needs.items() if need}

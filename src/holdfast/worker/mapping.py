@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.context import AttemptLost, Context
 from holdfast.errors import BadFlow
-from holdfast.flow.growing import MAP, MOST_ELEMENTS, MapPlan, growths
+from holdfast.flow.growing import MAP, MOST_ELEMENTS, MapPlan, apart, growths
 from holdfast.flow.model import Grown
 from holdfast.handlers.registry import Handler
 from holdfast.job.ends import Fail
@@ -29,7 +29,12 @@ def map_handler(store: Store) -> Handler:
         texts = [msgspec.Raw(_encoder.encode(item)) for item in items]
         for growth in growths(read, texts, told.flow, ctx.job.id, ctx.fence):
             [grown] = await store.flows.extend([growth])
-            _require(grown, ctx)
+            if grown is Grown.TARGET_GONE and growth.nodes:
+                for part in apart(growth, read.name):
+                    [grown] = await store.flows.extend([part])
+                    _require(grown, ctx)
+            else:
+                _require(grown, ctx)
         return len(items)
 
     return Handler.of(MAP, make_elements)
