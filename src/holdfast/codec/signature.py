@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from inspect import Parameter
 from typing import Any, NoReturn
@@ -60,6 +61,7 @@ class Signature:
         self.resources: Mapping[str, Resource] = filled_in.resources
         self._filled_in = filled_in
         self._adapters = _adapters(task, parameters)
+        self._readers: dict[str, Callable[[bytes], Any]] = {}  # of parameters that are sent alone
         self._sent = self._struct(lambda parameter: UNSET)
         self._read_sent = self._reader(self._sent)
         self._read_taken = self._reader(self._struct(_own_default))
@@ -121,17 +123,21 @@ class Signature:
 
     def _written(self, name: str, value: Any) -> bytes:
         """One argument as JSON, proven to read back."""
-        parameter, adapter = self.parameters.parameters[name], self._adapters.get(name)
+        adapter = self._adapters.get(name)
         try:
             text = adapter.write(value) if adapter else _ENCODER.encode(value)
-            if adapter:
-                adapter.read(text)
-            else:
-                msgspec.json.decode(text, type=parameter.annotation, dec_hook=decode_custom)
+            (adapter.read if adapter else self._reader_of(name))(text)
         except Exception as exc:
             # Any exception: serializers and validators are the user's code.
             raise BadArguments(self.task, f"parameter {name!r}: {unwritable(exc)}") from exc
         return text
+
+    def _reader_of(self, name: str) -> Callable[[bytes], Any]:
+        if (reader := self._readers.get(name)) is None:
+            annotation = self.parameters.parameters[name].annotation
+            reader = msgspec.json.Decoder(annotation, dec_hook=decode_custom).decode
+            self._readers[name] = reader
+        return reader
 
     def check(self, text: str | bytes) -> None:
         """Refuse arguments that come as JSON, from a command line or a web form, and do not fit."""
@@ -172,7 +178,11 @@ class Signature:
         return found
 
     def some(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Some arguments of a call, by the names of their parameters."""
+        """Some arguments of a call, by the names of their parameters. A call with all of them is
+        bound in C."""
+        if self._bind is self._sent:
+            with suppress(TypeError):
+                return _passed(self._sent(*args, **kwargs))
         try:
             return self.parameters.bind_partial(*args, **kwargs).arguments
         except TypeError as exc:

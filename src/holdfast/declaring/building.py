@@ -26,7 +26,7 @@ from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions
 from holdfast.errors import BadArguments, BadFlow, BadOption
 from holdfast.flow.growing import MAP, Join, MapPlan
-from holdfast.flow.inputs import Input, encode_inputs
+from holdfast.flow.inputs import Input, Path, encode_inputs
 from holdfast.flow.model import NewEdge, NewGate, NewNode
 from holdfast.job import checks
 from holdfast.job.ids import JobId
@@ -68,8 +68,9 @@ class FlowBuilder:
             whole: Node[R] = self._new(Node, task, self._job(task, task.codec.encode(args, kwargs)))
             return whole
         arguments = _bound(task, args, kwargs)
-        node: Node[R] = self._new(Node, task, self._job(task, _encoded(task, arguments)))
-        node.take(outputs_in(arguments))
+        outputs = outputs_in(arguments)
+        node: Node[R] = self._new(Node, task, self._job(task, _encoded(task, arguments, outputs)))
+        node.take(outputs)
         return node
 
     def map(
@@ -86,7 +87,7 @@ class FlowBuilder:
         if outputs_in(arguments):
             problem = "only the list of a map may be the output of another node"
             raise BadArguments(task.name, problem)
-        job = self._job(task, _encoded(task, arguments, partly=True))
+        job = self._job(task, _encoded(task, arguments, (), partly=True))
         node: MapNode[R] = self._new(MapNode, task, job)
         self._plans[node] = MapPlan(
             node.name, job.task, job.queue, job.policy, job.args, over, job.priority, job.tags
@@ -226,9 +227,15 @@ def _bound(task: Task[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return dict(task.codec.some(args, kwargs))
 
 
-def _encoded(task: Task[..., Any], arguments: dict[str, Any], *, partly: bool = False) -> str:
+def _encoded(
+    task: Task[..., Any],
+    arguments: dict[str, Any],
+    outputs: Sequence[tuple[Path, Output]],
+    *,
+    partly: bool = False,
+) -> str:
     """The arguments of a node as JSON. Where results are missing, the rest is checked alone."""
-    missing = {str(path[0]) for path, _ in outputs_in(arguments)}
+    missing = {str(path[0]) for path, _ in outputs}
     if not missing and not partly:
         return task.codec.encode((), arguments)
     known = {name: value for name, value in arguments.items() if name not in missing}
