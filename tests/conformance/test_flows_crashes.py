@@ -13,11 +13,14 @@ import pytest
 from holdfast.flow import growing
 from holdfast.flow.growing import Join, MapPlan, growths
 from holdfast.flow.inputs import element_ids
-from holdfast.flow.model import CloseWhat, FlowState, NodeInput
+from holdfast.flow.model import CloseWhat, FlowState, NodeInput, undo_flow_id
 from holdfast.job.ends import End
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import Claimed
 from holdfast.job.state import ENDED, JobState
+from holdfast.job.step import StepRecord
+from holdfast.job.undo import Undo as UndoneBy
+from holdfast.job.undo import encode_undo
 from tests.conformance.builders import FAILED, QUEUE, RETURNED, STEADY, TASK, Scene
 from tests.conformance.test_flows_extend import grown
 from tests.support.cascades import cut_off_at
@@ -256,8 +259,36 @@ def small_bites() -> Iterator[None]:
         yield
 
 
+class Undo(Story):
+    """A job has ended badly, and what it has done is undone."""
+
+    async def prepare(self, scene: Scene) -> Trip:
+        trip = await Trip.begin(scene, {"job": []})
+        [node] = await scene.claim(1)
+        undo = encode_undo(UndoneBy(TASK, "what", QUEUE, encode_policy(STEADY)))
+        done = [
+            StepRecord(node.id, node.fence, name, n, result=f'"{name}"', undo=undo)
+            for n, name in enumerate("abc")
+        ]
+        assert all(await scene.store.steps.record(done))
+        assert (await scene.finish(await scene.live(node.id), FAILED)).accepted
+        return trip
+
+    async def judge(self, trip: Trip, ran: Sequence[str]) -> None:
+        store = trip.scene.store
+        flow = undo_flow_id(trip.ids["job"])
+        [info] = await store.flows.get([flow])
+        assert (info.total, info.state) == (3, FlowState.SUCCEEDED)
+        assert list(dict.fromkeys(ran)) == ["c", "b", "a"], "F13: in reverse, each of them"
+        jobs = await store.jobs.get([node.job_id for node in await store.flows.nodes(flow, 10)])
+        assert {str(job.args["what"]) for job in jobs} == {"a", "b", "c"}
+        assert all(job.attempts - job.crashes == 1 for job in jobs), "once each"
+
+
 @pytest.mark.parametrize(
-    "story", [Release, Start, LosersGo, Close, Retry, Cascade, Pause], ids=lambda one: one.__name__
+    "story",
+    [Release, Start, LosersGo, Close, Retry, Cascade, Pause, Undo],
+    ids=lambda one: one.__name__,
 )
 async def test_a_flow_survives_a_death_at_each_of_its_writes(
     scene: Scene, small_bites: None, story: type[Story]

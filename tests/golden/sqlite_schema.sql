@@ -459,7 +459,7 @@ CREATE TABLE holdfast_step (
     message text,
     version text,
     until integer,
-    at integer not null, awaits text,
+    at integer not null, awaits text, undo text,
     primary key (job_id, name)
 ) without rowid;
 

@@ -61,3 +61,35 @@ def in_thread(ctx: Context, number: int) -> list[object]:
 @CALLERS.task(name="process", process=True)
 def in_process(ctx: Context, number: int) -> list[object]:
     return _all_calls(ctx, number)
+
+
+# Callers that fail after steps that can be undone -------------------------------------------------
+
+
+@CALLERS.task(name="undo")
+async def undo(what: str) -> str:
+    return f"undid {what}"
+
+
+@CALLERS.task(name="undone-in-loop", retry=Retry.never())
+async def undone_on_the_loop(ctx: Context) -> None:
+    step = ctx.step.using(undo=undo)
+    await asyncio.gather(step("a", str, "a"), step("b", str, "b"))
+    raise ValueError("for good")
+
+
+def _undone(ctx: Context) -> None:
+    step = ctx.step_sync.using(undo=undo)
+    for name in "ab":
+        step(name, str, name)
+    raise ValueError("for good")
+
+
+@CALLERS.task(name="undone-in-thread", retry=Retry.never())
+def undone_in_thread(ctx: Context) -> None:
+    _undone(ctx)
+
+
+@CALLERS.task(name="undone-in-process", retry=Retry.never(), process=True)
+def undone_in_process(ctx: Context) -> None:
+    _undone(ctx)

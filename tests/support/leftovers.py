@@ -14,7 +14,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 
 from holdfast.clock import ManualClock
+from holdfast.flow.errands import do_errand
 from holdfast.flow.model import ErrandKind
+from holdfast.flow.undoing import NAME as UNDO
 from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE
@@ -71,8 +73,10 @@ class Kinds(frozenset[str]):
         return super().__new__(cls, (key.partition("}:")[2].partition(":")[0] for key in keys))
 
 
-async def _remove_all(store: ValkeyStore, clock: ManualClock, kinds: Kinds) -> None:
+async def _remove_all(store: ValkeyStore, clock: ManualClock, kinds: frozenset[str]) -> None:
     await _end_all(store)
+    if "errands" in kinds or "st" in kinds:
+        kinds = await _undo_all(store, kinds)
     if "schedules" in kinds:
         await _decide_all(store)
     if "f" in kinds:
@@ -81,8 +85,8 @@ async def _remove_all(store: ValkeyStore, clock: ManualClock, kinds: Kinds) -> N
     if "operations" in kinds:
         await store.operations.stop([one.id for one in await store.operations.find(limit=1_000)])
     clock.now = BEYOND
-    for kind, prune in _prunes(store).items():
-        while kind in kinds and await prune():
+    for kind, prune in (*_prunes(store).items(), *_prunes(store).items()):
+        while kind in kinds and await prune():  # twice: jobs let the flows go that they had called
             pass
     if kinds & {"workers", "leases"}:
         await store.workers.sweep(10_000, 0.0)
@@ -147,6 +151,16 @@ async def _end_all(store: Store) -> None:
         await store.jobs.finish([decide(job, Cancelled()) for job in live])
 
 
+async def _undo_all(store: Store, kinds: frozenset[str]) -> frozenset[str]:
+    """Jobs are kept until their steps are being undone. Answers the kinds of keys that there are
+    then."""
+    owed = [one for one in await store.flows.errands(10_000) if one.kind is ErrandKind.UNDO]
+    for errand in owed:
+        await do_errand(store, errand)
+    await _end_all(store)
+    return kinds | {"f"} if owed else kinds
+
+
 async def _do_errands_of_parents(store: Store) -> None:
     """All parents have ended with the other jobs; until that is known, their flows are kept."""
     owed = [one.id for one in await store.flows.errands(10_000) if one.kind is ErrandKind.PARENT]
@@ -155,12 +169,12 @@ async def _do_errands_of_parents(store: Store) -> None:
 
 async def _keep_no_flow_for_ever(store: ValkeyStore) -> None:
     """All flows have ended with their jobs. One that is kept for ever has no entry among those that
-    expire; given one, it must go as any other does."""
+    expire; given one, it must go as any other does. What undoes a job goes with the job."""
     cursor: str | None = None
     while True:
         page = await store.flows.page(FlowFilter(), 500, cursor)
         for flow in page.flows:
-            if flow.expires_at is None:
+            if flow.expires_at is None and flow.name != UNDO:
                 partition = store._connections.partition_of(flow.id)
                 key = store._connections.key(partition, "flow-expiry")
                 await store._connections.command("ZADD", key, 1, flow.id)

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.app import App
 from holdfast.background.cancelling import cancel_jobs
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import JobFailed, StoreUnavailable
 from holdfast.flow.errands import do_errand
-from holdfast.flow.model import FLOW_LIVE, FlowInfo, FlowState
+from holdfast.flow.model import FLOW_LIVE, FlowInfo, FlowState, undo_flow_id
 from holdfast.job.ends import Reclaimed
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
@@ -25,6 +25,7 @@ from holdfast.worker.worker import Worker
 from tests.support.backends import Backend
 from tests.support.called_tasks import CALLERS, double, on_the_loop, once
 from tests.support.flaky import FlakyStore, Line
+from tests.support.waiting import wait_until
 from tests.support.working import Shop
 
 MOST_ROUNDS = 60
@@ -46,6 +47,26 @@ async def test_a_handler_calls_and_later_attempts_get_the_same(app: App, mode: s
     assert (await job.get()).attempts == 2
     children = await app.store.flows.children([job.id])
     assert len(children[job.id]) == 4, "the second attempt called nothing again"
+
+
+@pytest.mark.parametrize("mode", ["loop", "thread", "process"])
+async def test_steps_of_a_job_that_failed_are_undone_in_reverse(app: App, mode: str) -> None:
+    async with app.worker({"default": 20}, processes=1):
+        job = await app.tasks[f"undone-in-{mode}"].enqueue()
+        with pytest.raises(JobFailed):
+            await job.result(timeout=30)
+
+        async def is_being_undone() -> bool:
+            return bool(await app.store.flows.children([job.id]))
+
+        await wait_until(is_being_undone, 10, "somebody undoes it")
+        flow = await app.client.flows.wait(undo_flow_id(JobId(job.id)), timeout=30)
+    assert flow.state == "succeeded"
+    nodes = await app.client.flows.nodes(flow.id)
+    by_end = sorted(nodes, key=lambda node: str(node.finished_at))
+    assert [node.name for node in by_end] == ["b", "a"]
+    results = [(await app.client.get(node.job_id)).result for node in by_end]
+    assert results == ["undid b", "undid a"]
 
 
 # Crash points ------------------------------------------------------------------------------------

@@ -446,7 +446,8 @@ async def test_a_bad_name_is_refused(bench: Bench, name: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"retry": 3}, {"timeout": -1}, {"lazy": "no"}, {"version": 2}, {"undo": None}]
+    "options",
+    [{"retry": 3}, {"timeout": -1}, {"lazy": "no"}, {"version": 2}, {"undo": len}, {"x": None}],
 )
 async def test_a_bad_option_is_refused(bench: Bench, options: dict[str, Any]) -> None:
     async def handler(ctx: Context) -> str:

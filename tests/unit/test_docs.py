@@ -114,6 +114,14 @@ SAID = {
         "acme: fired, succeeded",
         "globex: fired, succeeded",
     ],
+    "saga.py": [
+        "reserved: a seat of flight 7",
+        "charged: 107",
+        "failed: the flight was cancelled",
+        "refunded: 107",
+        "released: a seat of flight 7",
+        "undone: succeeded",
+    ],
     "approval.py": [
         "bob: thank you",
         "bob: this answer does not count: the token is not valid, or what it was for is over",

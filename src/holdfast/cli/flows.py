@@ -26,7 +26,7 @@ from holdfast.cli.target import CommandSession
 from holdfast.client.flows import CancelWord
 from holdfast.errors import UnknownJob
 from holdfast.flow.drawing import MARKS, Format, draw
-from holdfast.flow.model import CloseWhat, FlowInfo, FlowState, NodeInfo
+from holdfast.flow.model import CloseWhat, FlowInfo, FlowState, NodeInfo, watcher_id
 from holdfast.flow.reopening import RetryPlan
 from holdfast.insights.causes import end_text
 from holdfast.insights.flows import FlowExplanation
@@ -140,7 +140,7 @@ async def show_flow(session: CommandSession, flow_id: str) -> None:
 
 async def _parent_text(client: Client, flow: FlowInfo) -> str:
     """The job that waits for the flow. It may be gone: it is kept by its own retention."""
-    if flow.parent is None:
+    if flow.parent is None or flow.parent == watcher_id(flow.id):
         return ""
     try:
         job = await client.get(flow.parent)

@@ -139,7 +139,7 @@ async def show_job(session: CommandSession, job_id: str, reveal: bool, reason: s
             job = await client.shown.job(await client.get(job_id))
         else:
             job = await client.reveal(job_id, reason=reason, by=session.by)
-        called = await client.flows.called_by(job.id) if job.ties & Tie.PARENT else []
+        called = await client.flows.called_by(job.id) if job.ties & (Tie.PARENT | Tie.UNDO) else []
         streams = await streams_of(client, job)
     flows = [{"id": flow.id, "name": flow.name, "state": flow.state} for flow in called]
     document = job_document(job) | {"flows": flows, "streams": stream_documents(streams)}

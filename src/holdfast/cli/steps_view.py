@@ -18,6 +18,7 @@ from holdfast.job.call import FAILED, called_flow, decode_failure
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
 from holdfast.job.step import Step
+from holdfast.job.undo import decode_undo
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -43,6 +44,7 @@ def _step_document(step: Step) -> dict[str, Any]:
         "message": step.message,
         "version": step.version,
         "fence": step.fence,
+        "undo": None if step.undo is None else decode_undo(step.undo).task,
     }
 
 
@@ -90,5 +92,7 @@ def _note(step: Step) -> str:
         note = f"until {time_text(step.until)}"
     else:
         note = step.result_json or ""
+    if step.undo is not None:
+        note = f"(undone by {decode_undo(step.undo).task}) {note}"
     line = " ".join(note.split())
     return line if len(line) <= RESULT_WIDTH else line[: RESULT_WIDTH - 1] + "…"

@@ -30,6 +30,7 @@ from holdfast.flow.model import (
     FlowState,
     NewFlow,
     NodeInfo,
+    flow_undo_id,
 )
 from holdfast.flow.reopening import RetryPlan, plan_retry
 from holdfast.insights.actions import Noun, Verb
@@ -219,6 +220,10 @@ class FlowVerbs:
             return plan
         if flow.state is FlowState.CANCELLING:
             raise Refused(f"flow {flow.id} is being cancelled: retry it when it has ended")
+        if flow.ended and await self._store.flows.get([flow_undo_id(flow.id)]):
+            raise Refused(
+                f"flow {flow.id} is {flow.state}, and its nodes are undone: start a new one"
+            )
         if not plan.again:
             raise Refused(f"flow {flow.id} has no node that failed: name the nodes to run again")
         value = {"nodes": list(plan.again[:NODES_NAMED])}
@@ -227,7 +232,7 @@ class FlowVerbs:
             if not await self._store.flows.reopen([plan.reopening], by):
                 raise Refused(
                     f"flow {flow.id} has changed meanwhile, or still owes cancels that a worker "
-                    "has to do: look again, and retry"
+                    "has to do, or the steps of a node are undone: look again, and retry"
                 )
             act.changed = len(plan.again)
         return plan

@@ -5,7 +5,7 @@ calls tasks, `streaming.py` what others follow, `growth.py` what `ctx.flow` offe
 job that runs here, `link.py` the way to the worker.
 """
 
-from holdfast.context.calls import on_calls
+from holdfast.context.calls import on_calls, on_undo
 from holdfast.context.context import Context
 from holdfast.context.current import HOLDER, CurrentJob, JobHolder, current_job
 from holdfast.context.growth import AddedNode, GrowsFlow, on_growth
@@ -24,4 +24,5 @@ __all__ = [
     "current_job",
     "on_calls",
     "on_growth",
+    "on_undo",
 ]

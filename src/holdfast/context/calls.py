@@ -19,11 +19,23 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 _makers: list[Callable[[Context], MakesCalls]] = []
+_writers: list[Callable[[object], str]] = []
 
 
 def on_calls(make: Callable[[Context], MakesCalls]) -> None:
     """Let this make calls. A context is below all that builds flows, so it is told how."""
     _makers[:] = [make]
+
+
+def on_undo(write: Callable[[object], str]) -> None:
+    """Let this write down which task undoes a step."""
+    _writers[:] = [write]
+
+
+def undo_text(task: object) -> str:
+    """How a step says which task undoes it."""
+    [write] = _writers
+    return write(task)
 
 
 class CallsTasks(LongLived):

@@ -156,7 +156,8 @@ class FlowBuilder:
         delay = None if gates else node.delay
         job = msgspec.structs.replace(job, id=ids[node], blocked=bool(gates), delay=delay)
         inputs = [Input(path, output.source(ids)) for path, output in node.inputs]
-        return NewNode(node.name, job, gates, encode_inputs(inputs), node.delay, is_sink)
+        undo = node.undone_by
+        return NewNode(node.name, job, gates, encode_inputs(inputs), node.delay, is_sink, undo)
 
     def _map_job(self, node: Node[Any], ids: Ids, joined_by: Sequence[JobId]) -> NewJob:
         waiting = [one for one in self._nodes if node in one.needs]

@@ -13,7 +13,15 @@ from holdfast.declaring.nodes import Node
 from holdfast.enqueue.options import JobOptions, Seconds
 from holdfast.errors import BadFlow
 from holdfast.flow.graph import encode_graph, require_no_cycle
-from holdfast.flow.model import FlowId, FlowState, NewFlow, new_flow_id, new_node_id
+from holdfast.flow.model import (
+    UNHELD,
+    FlowId,
+    FlowState,
+    NewFlow,
+    new_flow_id,
+    new_node_id,
+    watcher_id,
+)
 from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention
@@ -109,6 +117,8 @@ class FlowGraph(FlowBuilder):
             graph=encode_graph(nodes, returns=None if returns is None else returns.name),
             unique_key=None if unique is None else checks.text("unique", unique, 512),
             tags=self._tags,
+            parent=watcher_id(ids.flow) if any(node.undo for node in nodes) else None,
+            fence=UNHELD,
             keep={
                 FlowState.SUCCEEDED: self._retention.succeeded,
                 FlowState.FAILED: self._retention.failed,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from holdfast.context import AddedNode
+from holdfast.context.growth import NodeTask
 from holdfast.errors import BadFlow, BadOption
 from holdfast.flow.inputs import Each, Mapped, Path, Result, Source, Winner
 from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, Losers
@@ -14,6 +15,7 @@ from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.record import NewJob
 from holdfast.job.signal import SignalGroup
+from holdfast.job.undo import Undo
 
 R = TypeVar("R")
 LoserWord = Literal["let_run", "cancel"]
@@ -100,6 +102,7 @@ class Node(Generic[R]):
         self.shares: list[Share] = []
         self.needs: dict[Node[Any], None] = {}
         self.before_names: dict[str, None] = {}
+        self.undone_by: Undo | None = None
 
     def __repr__(self) -> str:
         return f"<node {self.name!r}>"
@@ -144,6 +147,13 @@ class Node(Generic[R]):
         self.name = name
         return self
 
+    def undo(self, task: NodeTask[..., Any]) -> Self:
+        """If the flow ends badly and this node has succeeded, run this task with its result."""
+        from holdfast.declaring.undoing import undo_of  # few nodes are undone
+
+        self.undone_by = undo_of(task)
+        return self
+
     def take(self, inputs: Iterable[tuple[Path, Output]]) -> None:
         """Put these outputs into the arguments, and wait for what they come from."""
         for path, output in inputs:
@@ -164,9 +174,15 @@ class KnownNode(Node[Any]):
     def named(self, name: str) -> Self:
         raise BadFlow(f"{self!r} is in the flow already: it keeps its name")
 
+    def undo(self, task: NodeTask[..., Any]) -> Self:
+        raise BadFlow(f"{self!r} is in the flow already: it is undone as it said")
+
 
 class MapNode(Node[int], Generic[R]):
     """A node for each element of a result. They are made when the result is there."""
+
+    def undo(self, task: NodeTask[..., Any]) -> Self:
+        raise BadFlow(f"{self!r} makes nodes: the elements of a map cannot be undone one by one")
 
     @property
     def outputs(self) -> list[R]:

@@ -33,7 +33,7 @@ from typing import (
     overload,
 )
 
-from holdfast.context import Context, GrowsFlow, on_calls, on_growth
+from holdfast.context import Context, GrowsFlow, on_calls, on_growth, on_undo
 from holdfast.declaring.commands import DeclaresCommands
 from holdfast.declaring.declared import DeclaredTask
 from holdfast.declaring.decorator import FlowTaskDecorator, Running, TaskDecorator
@@ -43,6 +43,7 @@ from holdfast.errors import BadOption, NotIncluded, UnknownTask
 from holdfast.handlers.registry import Handler, Registry
 from holdfast.job import checks
 from holdfast.job.checks import check_name
+from holdfast.job.undo import encode_undo
 from holdfast.schedule.decorator import ScheduleDecorator, declared_on
 from holdfast.schedule.providers import Providers
 from holdfast.task import Task, TaskHost
@@ -78,6 +79,15 @@ def _calling(ctx: Context) -> MakesCalls:
 
 
 on_calls(_calling)
+
+
+def _undoing(task: object) -> str:
+    from holdfast.declaring.undoing import undo_of  # few steps are undone
+
+    return encode_undo(undo_of(task))
+
+
+on_undo(_undoing)
 
 
 class TasksByName(dict[str, AnyTask]):

@@ -1,5 +1,5 @@
-"""Does what a write to a flow owes: cancels of losers and of a flow's nodes, cut-off cascades, and
-what the end of a flow means for its parent.
+"""Does what a write to a flow owes: cancels of losers and of a flow's nodes, cut-off cascades,
+what is to be undone, and what the end of a flow means for its parent.
 
 An errand is a row that the deciding transaction wrote. Whoever hears of it first does it; a crash
 leaves it to the next one. Every change is guarded by the fences of the jobs, so two that do the
@@ -15,8 +15,17 @@ from holdfast.background.cancelling import cancel_jobs
 from holdfast.flow.calls import tell_of_end
 from holdfast.flow.graph import Graph
 from holdfast.flow.losers import losers_of
-from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowId, NodeInfo, child_flow_id
+from holdfast.flow.model import (
+    CloseWhat,
+    Errand,
+    ErrandKind,
+    FlowId,
+    NodeInfo,
+    child_flow_id,
+    watcher_id,
+)
 from holdfast.flow.parents import end_parent
+from holdfast.flow.undoing import undo_nodes, undo_steps
 from holdfast.job.ids import JobId
 from holdfast.job.state import LIVE, WAITING, JobState
 from holdfast.store.contract.store import Store
@@ -47,6 +56,9 @@ async def do_errand(store: Store, errand: Errand) -> bool:
         case ErrandKind.ORPHAN:
             if errand.job is None or not await _is_left_alone(store, errand.flow, errand.job):
                 await store.flows.close([errand.flow], CloseWhat.ALL)
+        case ErrandKind.UNDO:
+            if errand.job is not None:
+                await undo_steps(store, errand.job)
         case _:
             assert_never(errand.kind)
     await store.flows.done([errand.id])
@@ -54,7 +66,11 @@ async def do_errand(store: Store, errand: Errand) -> bool:
 
 
 async def _tell_parent(store: Store, flow: FlowId, job: JobId) -> bool:
-    """A job ends with the flow that is its whole life, and goes on after a flow that it called."""
+    """A job ends with the flow that is its whole life, and goes on after a flow that it called. The
+    nodes of a flow that has ended badly are undone."""
+    await undo_nodes(store, flow)
+    if job == watcher_id(flow):
+        return True
     if flow == child_flow_id(job):
         return await end_parent(store, job)
     await tell_of_end(store, flow, job)

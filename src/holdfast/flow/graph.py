@@ -13,16 +13,18 @@ import msgspec
 from holdfast.errors import FlowCycle
 from holdfast.flow.model import NewGate, NewNode
 from holdfast.job.ids import JobId
+from holdfast.job.undo import Undo
 
 
 class GraphNode(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One node. `map` is the name of the map that made it."""
+    """One node. `map` is the name of the map that made it, `undo` who undoes it."""
 
     name: str
     job: JobId
     task: str
     gates: tuple[NewGate, ...] = ()
     map: str | None = None
+    undo: Undo | None = None
 
 
 class GraphText(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,7 +52,8 @@ def encode_graph(
     made_by: str | None = None,
 ) -> str:
     written = tuple(
-        GraphNode(node.name, node.job.id, node.job.task, node.gates, made_by) for node in nodes
+        GraphNode(node.name, node.job.id, node.job.task, node.gates, made_by, node.undo)
+        for node in nodes
     )
     return encode_text(GraphText(written, dict(gates or {}), returns))
 

@@ -21,6 +21,7 @@ from holdfast.errors import BadFlow
 from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
+from holdfast.job.undo import Undo
 
 FlowId = NewType("FlowId", str)
 
@@ -42,6 +43,23 @@ def child_flow_id(parent: JobId) -> FlowId:
     version. So every attempt of the job means the same flow, which lies in the job's partition.
     `lua/parts/release.lua` makes the same id."""
     return FlowId(f"{parent[:14]}8{parent[15:]}")
+
+
+def undo_flow_id(job: JobId) -> FlowId:
+    """The id of the flow that undoes the steps of a job, made as that of a child. The scripts of
+    all stores make the same id."""
+    return FlowId(f"{job[:14]}9{job[15:]}")
+
+
+def flow_undo_id(flow: FlowId) -> FlowId:
+    """The same for the nodes of a flow."""
+    return FlowId(f"{flow[:14]}a{flow[15:]}")
+
+
+def watcher_id(flow: FlowId) -> JobId:
+    """What stands as the parent of a flow that has none and whose nodes may have to be undone: then
+    its end writes the errand of a parent. `lua/flows/start.lua` makes the same id."""
+    return JobId(f"{flow[:14]}b{flow[15:]}")
 
 
 class FlowState(StrEnum):
@@ -124,7 +142,8 @@ class NewNode(msgspec.Struct, frozen=True, gc=False):
     """A node to insert. Its job has the tie `NODE`, and is `blocked` if and only if it has gates.
 
     `inputs` says, as JSON (`flow/inputs.py`), which results its arguments take. `delay`: seconds
-    that it waits after its release. `is_sink`: its end counts for the end of the flow.
+    that it waits after its release. `is_sink`: its end counts for the end of the flow. `undo`: who
+    undoes it; no store reads it.
     """
 
     name: str
@@ -133,13 +152,19 @@ class NewNode(msgspec.Struct, frozen=True, gc=False):
     inputs: str | None = None
     delay: float | None = None
     is_sink: bool = False
+    undo: Undo | None = None
+
+
+UNHELD = -1
+"""The fence of a flow whose parent does not run when it is started."""
 
 
 class NewFlow(msgspec.Struct, frozen=True, kw_only=True):
     """A whole graph. `graph` is JSON for those who show it; no store reads it. `keep` has the
     seconds that the ended flow is kept, by its state; None for ever. A flow with a parent and an
     empty `keep` is kept as long as its parent. `parent` is a job that waits
-    for the flow, and `fence` that of its running attempt, which starts the flow."""
+    for the flow, and `fence` that of its running attempt, which starts the flow. A flow that undoes
+    what its parent has done has the fence `UNHELD`: the parent has ended."""
 
     id: FlowId
     name: str
@@ -265,6 +290,7 @@ class ErrandKind(StrEnum):
     SETTLE = "settle"  # too many nodes were skipped at once: `Flows.settle` goes on
     PARENT = "parent"  # the flow is over: end `job`, its parent, or tell it
     ORPHAN = "orphan"  # its parent `job` has ended: cancel the flow
+    UNDO = "undo"  # `job` has ended badly: start the flow that undoes its steps
 
 
 class Errand(msgspec.Struct, frozen=True):

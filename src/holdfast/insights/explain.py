@@ -24,6 +24,7 @@ from holdfast.insights.reasons import (
     about_suspended,
 )
 from holdfast.insights.signals import about_signals
+from holdfast.insights.undoing import about_undo_of_job
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
@@ -62,7 +63,8 @@ async def explain(store: Store, job: Job) -> Explanation:
             | JobState.SKIPPED
         ):
             of_node, cause = await about_ended_node(store, job)
-            reasons += of_node or [about_ended(job)]
+            undone = await about_undo_of_job(store, job)
+            reasons += undone or of_node or [about_ended(job)]
         case _:
             assert_never(job.state)
     return Explanation(job, tuple(reasons), cause)

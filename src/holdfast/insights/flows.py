@@ -14,6 +14,7 @@ from holdfast.insights.gates import gate_text, open_gates
 from holdfast.insights.node_status import statuses
 from holdfast.insights.nodes import AGAIN, about_flow, named_statuses
 from holdfast.insights.reasons import Reason
+from holdfast.insights.undoing import about_undo_of_flow
 from holdfast.job.ids import JobId
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.store import Store
@@ -58,7 +59,7 @@ async def explain_flow(store: Store, flow: FlowInfo) -> FlowExplanation:
     left_out = Counter(n.state for n in (*others[FRONTIER_SHOWN:], *blocked[WAITING_SHOWN:]))
     return FlowExplanation(
         flow,
-        tuple(about_flow(flow)),
+        (*about_flow(flow), *await about_undo_of_flow(store, flow.id)),
         await _frontier(store, frontier),
         await _waiting(store, whole, waiting),
         _causes(list(whole.nodes.values())),

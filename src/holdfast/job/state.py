@@ -27,6 +27,8 @@ S = JobState
 LIVE = frozenset({S.BLOCKED, S.SCHEDULED, S.READY, S.RUNNING, S.SUSPENDED})
 WAITING = LIVE - {S.RUNNING}
 ENDED = frozenset(S) - LIVE
+UNDONE = frozenset({S.FAILED, S.CANCELLED, S.EXPIRED})
+"""Ends after which what a job has done is undone, where it said how."""
 UNTIMED = WAITING - {S.READY, S.SCHEDULED, S.SUSPENDED}
 """Where a job waits until somebody lets it go on: no clock moves it. Each store treats these places
 alike, and a job that becomes ready out of one of them arrives as if it were new."""

@@ -19,7 +19,7 @@ class StepRecord(msgspec.Struct, frozen=True, gc=False):
     """What an attempt writes of one of its steps. `n` counts the records of a job, so that its
     steps have an order. A step that waits does so for `seconds` by the store's clock. `awaits`
     names the signal that it waits for. `takes` is the number of the signal whose value is its
-    result."""
+    result. `undo` says, as JSON that no store reads, which task undoes it."""
 
     id: JobId
     fence: int
@@ -33,6 +33,7 @@ class StepRecord(msgspec.Struct, frozen=True, gc=False):
     seconds: float | None = None
     awaits: str | None = None
     takes: int | None = None
+    undo: str | None = None
 
     def __repr__(self) -> str:
         return f"<record of step {self.name!r} of job {self.id}>"
@@ -64,6 +65,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
     until: datetime | None = None
     awaits: str | None = None
+    undo: str | None = None
 
     def __repr__(self) -> str:
         return f"<step {self.name!r}>"

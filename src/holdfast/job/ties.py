@@ -19,9 +19,10 @@ class Tie(IntFlag):
     WATCHED = 8  # everything that happens to it is written down
     PARENT = 16  # it has started a flow, which its end cancels
     STEPS = 32  # it has steps, signals or streams, which are removed with it
+    UNDO = 64  # a step of it has to be undone if it ends badly
 
 
 NO_TIES = 0
-BINDING = ~int(Tie.STEPS)
-"""All ties for which something has to be settled when a job ends. A job with other ties only
+BINDING = ~int(Tie.STEPS | Tie.UNDO)
+"""All ties for which something has to be settled when a job succeeds. A job with other ties only
 succeeds by the shorter way."""

@@ -11,7 +11,8 @@ from holdfast.errors import BadOption, Refused
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
-from holdfast.job.state import JobState
+from holdfast.job.state import UNDONE, JobState
+from holdfast.job.ties import Tie
 from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.store import Store
 
@@ -128,6 +129,12 @@ class JobVerb(OperatorVerb):
         """Why a job that was read so could not be changed."""
         if job.state not in self.states:
             return f"job {job.id} is {job.state}: only {self.fits} can be {self.done}"
+        if job.state in UNDONE and job.ties & Tie.UNDO:
+            again = self.verb is Verb.REQUEUE
+            why = (
+                "its steps are undone; enqueue a new one" if again else "its steps are to be undone"
+            )
+            return f"job {job.id} is {job.state} and cannot be {self.done}: {why}"
         if self.verb is Verb.REQUEUE and job.unique_key is not None:
             holder = "another job, or a transaction that is still open,"
             return f"job {job.id}: {holder} holds its unique key"

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, ov
 
 import msgspec
 
+from holdfast.context.calls import undo_text
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.loopless import run_without_loop
 from holdfast.job.retry import Retry
 
 if TYPE_CHECKING:
+    from holdfast.context.growth import NodeTask
     from holdfast.steps.running import StepRunner
 
 P = ParamSpec("P")
@@ -30,13 +32,15 @@ class StepOptions(TypedDict, total=False):
     `retry` says how often the function is tried before the step has failed; None, the default, is
     once. `timeout` is how many seconds one try may take, of a coroutine function. A `lazy` step is
     written down with the next step or with the end of the attempt. `version` tells results that no
-    longer fit the function's annotation from those that must: see the guide.
+    longer fit the function's annotation from those that must: see the guide. `undo` is a task that
+    is given the result of the step if the job ends badly for good.
     """
 
     retry: Retry | None
     timeout: float | timedelta | None
     lazy: bool
     version: str | None
+    undo: NodeTask[..., Any] | None
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -46,6 +50,7 @@ class Chosen(msgspec.Struct, frozen=True):
     timeout: float | None = None
     lazy: bool = False
     version: str | None = None
+    undo: str | None = None
 
     def using(self, options: StepOptions) -> Chosen:
         return msgspec.structs.replace(self, **{name: _check(name, options) for name in options})
@@ -59,7 +64,7 @@ def _check(name: str, options: StepOptions) -> object:
     match name:
         case "lazy":
             return checks.flag("lazy", value)
-        case "retry" | "timeout" | "version" if value is None:
+        case "retry" | "timeout" | "version" | "undo" if value is None:
             return None
         case "retry":
             checks.kind("retry", value, Retry, "a Retry, or None")
@@ -68,7 +73,9 @@ def _check(name: str, options: StepOptions) -> object:
             return checks.wait("timeout", value, zero=False)
         case "version":
             return checks.text("version", value, LONGEST_VERSION)
-    raise BadOption("step", "the options retry, timeout, lazy and version", name)
+        case "undo":
+            return undo_text(value)
+    raise BadOption("step", "the options retry, timeout, lazy, version and undo", name)
 
 
 class Stepper:

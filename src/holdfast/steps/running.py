@@ -178,7 +178,8 @@ class StepRunner:
             except Exception as error:  # noqa: BLE001 - the function is the user's code
                 await self._failed(name, tries, error, chosen)
                 continue
-            record = self._record(name, tries=tries, result=text, version=chosen.version)
+            said = {"version": chosen.version, "undo": chosen.undo}
+            record = self._record(name, tries=tries, result=text, **said)
             await self._keep(record, lazy=chosen.lazy)
             return given
 

@@ -76,6 +76,10 @@ class Flows(Protocol):
     parent and an empty `keep` is kept as long as its parent: the removal of the parent, or its
     requeue, lets the flow be pruned as soon as it has ended.
 
+    The end of a job with the tie `UNDO` as failed, cancelled or expired writes the errand `UNDO`.
+    From then on the job is neither requeued nor reopened, and until the flow `undo_flow_id` is
+    there it is neither pruned nor deleted.
+
     In a flow that is paused or cancelling nothing is released and nothing is skipped: gates go on
     to count. A node is kept as long as its flow: retention of jobs, `delete` and `requeue` leave
     it alone.

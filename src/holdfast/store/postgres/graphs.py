@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.flow.model import FlowId, NewFlow, NewGate, NewNode
+from holdfast.flow.model import UNHELD, FlowId, NewFlow, NewGate, NewNode
 from holdfast.job.ids import JobId
 from holdfast.job.ties import Tie
 from holdfast.store.contract.flows import Started
@@ -112,7 +112,9 @@ async def start_on(
     first = {flow.id: flow for flow in reversed(flows)}
     answers: dict[FlowId, Started] = {}
     left = list(first.values())[::-1]
-    if children := {flow.id: flow for flow in left if flow.parent is not None}:
+    if children := {
+        flow.id: flow for flow in left if flow.parent is not None and flow.fence != UNHELD
+    }:
         unheld = [children[one] for one in await _unheld(on, children.values())]
         answers.update((flow.id, Started(flow.id, "not held")) for flow in unheld)
         answers.update(await _known(on, unheld))

@@ -52,6 +52,7 @@ async def record(on: Connections | Session, records: Sequence[StepRecord]) -> li
         [one.version for one in first],
         [None if one.seconds is None else min(one.seconds, LONGEST_WAIT) for one in first],
         [one.awaits for one in first],
+        [one.undo for one in first],
     )
     held = {(str(row["job_id"]), row["fence"]) for row in rows}
     if taking := [one for one in first if one.takes and (one.id, one.fence) in held]:
@@ -67,7 +68,7 @@ def _first_of_each(records: Sequence[StepRecord]) -> Sequence[StepRecord]:
 
 
 def _step(row: Record) -> Step:
-    _, name, n, fence, tries, result, kind, message, version, until, at, awaits = row
+    _, name, n, fence, tries, result, kind, message, version, until, at, awaits, undo = row
     return Step(
         name=name,
         n=n,
@@ -80,4 +81,5 @@ def _step(row: Record) -> Step:
         version=version,
         until=until,
         awaits=awaits,
+        undo=undo,
     )

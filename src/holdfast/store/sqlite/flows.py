@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.flow.kept import without_known
 from holdfast.flow.model import (
+    UNHELD,
     CloseWhat,
     ErrandKind,
     FlowId,
@@ -19,7 +20,7 @@ from holdfast.flow.model import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.loopless import run_without_loop
-from holdfast.job.state import JobState
+from holdfast.job.state import UNDONE, JobState
 from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.borrowing_sqlite import run_on
@@ -146,7 +147,7 @@ def _not_startable(
             return Started(holder, "existing")
         for (found,) in tx.rows(sql["holder"], (flow.unique_key,)):
             return Started(FlowId(found), "existing")
-    if flow.parent is not None:
+    if flow.parent is not None and flow.fence != UNHELD:
         held = (int(Tie.PARENT), flow.parent, flow.fence)
         if not tx.changed(sql["hold parent"], held):
             return Started(flow.id, "not held")
@@ -189,6 +190,8 @@ def _reopen(tx: Transaction, plan: Reopening, by: str | None) -> bool:
         return False
     rows = tx.rows(sql["ended"], (to_json(named), plan.flow))
     if len(rows) < len(set(named)) or not _are_blocked(tx, plan.counted_anew):
+        return False
+    if any(ties & Tie.UNDO and state in UNDONE for *_, ties, state, _, _ in rows):
         return False
     ids = to_json(named)
     bad = sum(

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.flow.model import ErrandKind, undo_flow_id
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import readable_part
-from holdfast.job.state import ENDED, UNTIMED, JobState
+from holdfast.job.state import ENDED, UNDONE, UNTIMED, JobState
 from holdfast.job.ties import Tie
 from holdfast.job.what import USUAL
 from holdfast.store.contract.queues import QueueSettings
@@ -21,7 +22,7 @@ from holdfast.store.sqlite.happenings import NewHappening, tell
 from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return, wait_untimed
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.settling import orphan, settle
+from holdfast.store.sqlite.settling import orphan, owe, settle
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 
@@ -130,6 +131,16 @@ def _is_end_of_parent(move: Move) -> bool:
 
 def _orphan_flows(tx: Transaction, moves: Sequence[Move]) -> None:
     orphan(tx, [move.transition.id for move in moves])
+
+
+def _is_to_be_undone(move: Move) -> bool:
+    return move.transition.to in UNDONE and bool(move.job.narrow.ties & Tie.UNDO)
+
+
+def _owe_undo(tx: Transaction, moves: Sequence[Move]) -> None:
+    for move in moves:
+        job = move.transition.id
+        owe(tx, undo_flow_id(job), ErrandKind.UNDO, job)
 
 
 def _leave_places(tx: Transaction, moves: Sequence[Move]) -> None:
@@ -257,6 +268,7 @@ STEPS: tuple[tuple[_Guard, _Step], ...] = (
     (lambda move: move.transition.cool is not None, _cool_queues),
     (_is_end_of_node, _settle_flows),
     (_is_end_of_parent, _orphan_flows),
+    (_is_to_be_undone, _owe_undo),
 )
 """The steps, in order, each with a guard that says which moves it concerns. A step that only
 jobs with ties need has `move.job.narrow.ties` in its guard."""

@@ -17,6 +17,9 @@ from holdfast.store.sqlite.writer import Verbs
 SMALL_BATCH = 64
 """So many records are written in less than a millisecond."""
 STEPS = int(Tie.STEPS)
+BEGUN = int(Tie.STEPS | Tie.UNDO)
+CHILDREN = int(Tie.PARENT | Tie.UNDO)
+"""Ties of jobs that may have flows beside them."""
 
 
 class SqliteSteps(Verbs):
@@ -47,6 +50,8 @@ def record(tx: Transaction, records: Sequence[StepRecord]) -> list[bool]:
     if ours:
         tx.each(sql["keep"], [_row(one, tx.now) for one in ours])
         tx.each(sql["take"], [(one.name, one.id, one.takes) for one in ours if one.takes])
+    if undoable := {one.id for one in ours if one.undo is not None}:
+        tx.run(sql["tie undo"], (to_json(undoable),))
     return kept
 
 
@@ -80,19 +85,19 @@ def begun_anew(tx: Transaction, rows: Sequence[Narrow]) -> list[Narrow]:
     """Ended jobs as they begin again: without attempts, crashes and steps."""
     if with_steps := [row.job_id for row in rows if row.ties & STEPS]:
         forget(tx, with_steps)
-    if parents := [row.job_id for row in rows if row.ties & Tie.PARENT]:
+    if parents := [row.job_id for row in rows if row.ties & CHILDREN]:
         let_go_of_children(tx, parents)
-    return [row._replace(attempts=0, crashes=0, ties=row.ties & ~STEPS) for row in rows]
+    return [row._replace(attempts=0, crashes=0, ties=row.ties & ~BEGUN) for row in rows]
 
 
 def _row(one: StepRecord, now: int) -> Row:
     until = None if one.seconds is None else after(now, one.seconds)
     said = (one.result, one.kind, one.message, one.version)
-    return (one.id, one.name, one.n, one.fence, one.tries, *said, until, now, one.awaits)
+    return (one.id, one.name, one.n, one.fence, one.tries, *said, until, now, one.awaits, one.undo)
 
 
 def _step(row: Row) -> Step:
-    _, name, n, fence, tries, result, kind, message, version, until, at, awaits = row
+    _, name, n, fence, tries, result, kind, message, version, until, at, awaits, undo = row
     return Step(
         name=name,
         n=n,
@@ -105,4 +110,5 @@ def _step(row: Row) -> Step:
         version=version,
         until=to_optional_datetime(until),
         awaits=awaits,
+        undo=undo,
     )

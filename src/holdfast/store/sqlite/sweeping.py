@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import Live
-from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.contract.records import Promoted
 from holdfast.store.sqlite.places import in_places, make_ready
@@ -14,7 +13,7 @@ from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.settling import let_go_of_children
-from holdfast.store.sqlite.steps import STEPS, forget
+from holdfast.store.sqlite.steps import CHILDREN, STEPS, forget
 from holdfast.store.sqlite.transaction import NOWHERE, Row, Transaction
 from holdfast.store.sqlite.version import Remembered
 from holdfast.store.sqlite.writer import Verbs, Writer
@@ -138,7 +137,7 @@ def remove(tx: Transaction, ended: Sequence[Row], what: What) -> None:
     tx.each(sql["key"], [(key, job_id) for job_id, key, *_ in ended if key is not None])
     if with_steps := [job_id for job_id, _, ties, *_ in ended if ties & STEPS]:
         forget(tx, with_steps)
-    if parents := [job_id for job_id, _, ties, *_ in ended if ties & Tie.PARENT]:
+    if parents := [job_id for job_id, _, ties, *_ in ended if ties & CHILDREN]:
         let_go_of_children(tx, parents)
     for *_, queue, task, state in ended:
         tx.count(queue, task, state, NOWHERE, what)

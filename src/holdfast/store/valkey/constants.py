@@ -59,6 +59,7 @@ def constants() -> dict[str, str]:
         "CASCADE_LIMIT": str(CASCADE_LIMIT),
         "TIE_NODE": str(int(Tie.NODE)),
         "TIE_PARENT": str(int(Tie.PARENT)),
+        "TIE_UNDO": str(int(Tie.UNDO)),
         "TIE_STEPS": str(int(Tie.STEPS)),
         "ERRORS_KEPT": str(ERRORS_KEPT),
         "FIRST_KEPT": str(FIRST_KEPT),

@@ -98,6 +98,7 @@ class StepRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     until: Time | Maybe
     at: Time
     awaits: str | Maybe = False
+    undo: str | Maybe = False
 
 
 class SignalRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -384,6 +385,7 @@ class NewStepRow(msgspec.Struct, array_like=True, gc=False):
     seconds: float | Maybe | None
     awaits: str | Maybe
     takes: int | Maybe
+    undo: str | Maybe
 
 
 class NewSignalRow(msgspec.Struct, array_like=True, gc=False):

@@ -61,6 +61,7 @@ def new_step_row(one: StepRecord) -> NewStepRow:
         False if one.seconds is None else finite(one.seconds),
         _or_false(one.awaits),
         one.takes or False,
+        _or_false(one.undo),
     )
 
 
@@ -82,4 +83,5 @@ def _step(name: str, blob: bytes) -> Step:
         version=known(row.version),
         until=to_optional_datetime(row.until),
         awaits=known(row.awaits),
+        undo=known(row.undo),
     )

@@ -38,6 +38,10 @@ allowed as materialized (
     select flow.id from {{schema}}.flow
     where flow.id = $3::uuid and flow.epoch = $4::bigint and flow.state <> 'cancelling'
     and (select count(*) from ended) = (select count(*) from wanted)
+    and not exists (
+        select from ended
+        where ended.ties & 64 <> 0 and ended.state in ('failed', 'cancelled', 'expired')
+    )
     and (select count(*) from waiting)
         = (select count(distinct id) from unnest($7::uuid[]) as given (id))
     and not exists (
@@ -94,12 +98,12 @@ undated as (
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, fence, ties, since)
-    select job_id, queue, priority, task, fence, ties & ~32, {{now}}
+    select job_id, queue, priority, task, fence, ties & ~96, {{now}}
     from again where not waits order by job_id
 ),
 to_blocked as (
     insert into {{schema}}.blocked (job_id, queue, priority, task, fence, ties)
-    select job_id, queue, priority, task, fence, ties & ~32 from again where waits
+    select job_id, queue, priority, task, fence, ties & ~96 from again where waits
 ),
 no_steps as (
     delete from {{schema}}.step

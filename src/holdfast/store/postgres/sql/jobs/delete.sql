@@ -1,9 +1,10 @@
 -- $1 now   $2 ids
--- uses: removed without_children counted
+-- uses: owes_undo removed without_children counted
 -- let gone: gone
 with gone as (
     delete from {{schema}}.outcome
     where job_id = any ($2::uuid[]) and ties & 1 = 0 -- no nodes
+    and not ({{owes_undo}})
     returning job_id, ties, queue, task, state
 ),
 {{removed}},

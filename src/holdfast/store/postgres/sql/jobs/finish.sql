@@ -6,7 +6,9 @@
 -- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged   $23 due at
 -- $24 wait for leases that others have locked   $25 what moves the jobs
 -- $26 seconds that a sample of an error is good for
--- uses: from_waiting retention_of_policy counted failed told woken
+-- let ended: closed
+-- let end_state: state
+-- uses: from_waiting to_undo retention_of_policy counted failed told woken
 -- let otherwise: $20::float8
 -- let sampled: $26::float8
 -- Guarded moves: every end of an attempt but a plain success, and the moves of waiting jobs. A running
@@ -116,6 +118,7 @@ to_outcome as (
     from closed where state not in
         ('ready', 'scheduled', 'suspended'{{each untimed_end}}, '{{place}}'{{end}})
 ),
+{{to_undo}},
 to_ready as (
     -- a job that is handed back keeps its seq, and so its position and the time it took it
     insert into {{schema}}.ready
@@ -170,5 +173,7 @@ select closed.job_id::text, closed.state, closed.fence, closed.queue, woken.call
     -- it may have been tied to a flow after its end was decided
     case when closed.ties & 16 <> 0
         and closed.state in ('succeeded', 'failed', 'cancelled', 'expired', 'skipped')
-        then {{schema}}.orphan_flows({{now}}, $2::text, closed.job_id) end as orphaned
+        then {{schema}}.orphan_flows({{now}}, $2::text, closed.job_id) end as orphaned,
+    case when closed.ties & 64 <> 0 and closed.state in ('failed', 'cancelled', 'expired')
+        then pg_notify($2::text, 'errands') end as undone
 from closed cross join woken

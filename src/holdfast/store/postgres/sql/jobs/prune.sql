@@ -1,11 +1,11 @@
 -- $1 now   $2 ids, as expired.sql found them
--- uses: removed without_children counted
+-- uses: owes_undo removed without_children counted
 -- let gone: gone
 -- Removes those of the jobs whose time to be kept is still over: a requeue may have come between.
 -- Several may prune at once: each takes rows that no other has.
 with over as materialized (
     select ctid from {{schema}}.outcome
-    where job_id = any ($2::uuid[]) and expires_at <= {{now}}
+    where job_id = any ($2::uuid[]) and expires_at <= {{now}} and not ({{owes_undo}})
     for update skip locked
 ),
 gone as (

@@ -1,5 +1,7 @@
 -- $1 now   $2 holders, in order of their ids   $3 why each of them ends   $4 seconds to keep
--- uses: from_waiting retention_of_policy counted happened_waiting told
+-- let ended: out_of_waiting
+-- let end_state: 'cancelled'
+-- uses: from_waiting to_undo retention_of_policy counted happened_waiting told
 -- let what: 'cancelled'
 -- let by: null::text
 -- let due: null::timestamptz
@@ -24,6 +26,7 @@ to_outcome as (
     join leaving on leaving.job_id = gone.job_id
     join {{schema}}.job on job.id = gone.job_id
 ),
+{{to_undo}},
 counting as (
     select queue, task, source, 'cancelled' as target, 'cancelled' as what from out_of_waiting
 ),

@@ -24,6 +24,7 @@ ended as materialized (
         outcome.fence, outcome.ties, outcome.state
     from {{schema}}.outcome
     where outcome.job_id = any ($3::uuid[]) and outcome.ties & 1 = 0 -- no nodes
+    and not (outcome.ties & 64 <> 0 and outcome.state in ('failed', 'cancelled', 'expired'))
     order by outcome.job_id for update skip locked
 ),
 keyed as materialized (
@@ -77,7 +78,7 @@ no_deadline as (
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, fence, ties, since)
-    select job_id, queue, priority, task, fence, ties & ~32, {{now}}
+    select job_id, queue, priority, task, fence, ties & ~96, {{now}}
     from chosen order by job_id
 ),
 no_steps as (

@@ -4,5 +4,5 @@ without_children as (
     update {{schema}}.flow
     set keep = '{"succeeded": 0, "failed": 0, "cancelled": 0}',
         expires_at = case when finished_at is not null then {{now}} end
-    where parent = any (array(select job_id from {{gone}} where ties & 16 <> 0)) and keep = '{}'
+    where parent = any (array(select job_id from {{gone}} where ties & 80 <> 0)) and keep = '{}'
 )

@@ -5,9 +5,9 @@ cross join holdfast_lease as l on l.job_id = wanted.value
 
 -- name: keep
 insert into holdfast_step (
-    job_id, name, n, fence, tries, result, kind, message, version, until, at, awaits
+    job_id, name, n, fence, tries, result, kind, message, version, until, at, awaits, undo
 )
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (job_id, name) do update set
     n = excluded.n,
     fence = excluded.fence,
@@ -18,11 +18,15 @@ on conflict (job_id, name) do update set
     version = excluded.version,
     until = excluded.until,
     at = excluded.at,
-    awaits = excluded.awaits
+    awaits = excluded.awaits,
+    undo = excluded.undo
 where fence < excluded.fence
 
 -- name: tie
 update holdfast_lease set ties = ties | 32 where job_id in (select value from json_each(?))
+
+-- name: tie undo
+update holdfast_lease set ties = ties | 64 where job_id in (select value from json_each(?))
 
 -- name: end waits
 update holdfast_step set until = :now

@@ -57,7 +57,7 @@ local function are_as_planned()
         load_node_rows(list)
     end
     for _, id in ipairs(ids) do
-        if not is_ours(id) or not ENDED[records[id][STATE]] then
+        if not is_ours(id) or not ENDED[records[id][STATE]] or is_undone(records[id]) then
             return false
         end
     end

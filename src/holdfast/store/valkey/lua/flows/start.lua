@@ -14,8 +14,15 @@ local function insert_flow(given)
     inserted[#inserted + 1] = given[NEW_FLOW_NODES]
 end
 
--- Tie the parent of a flow to it. Answers whether the parent runs with its fence.
+-- Tie the parent of a flow to it. Answers whether the parent runs with its fence. A flow that undoes
+-- what its parent has done has the fence -1: its parent has ended.
 local function hold_parent(parent, fence, flow)
+    if parent == string.sub(flow, 1, 14) .. 'b' .. string.sub(flow, 16) then
+        return true -- nobody is its parent: `watcher_id` in holdfast/flow/model.py
+    elseif fence == -1 then
+        after_all[#after_all + 1] = {'SADD', partition .. ':ch:' .. parent, flow}
+        return true
+    end
     load({parent})
     local record = records[parent]
     if not record or record[STATE] ~= 'running' or record[FENCE] ~= fence then

@@ -8,7 +8,8 @@ local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
-    if record and ENDED[record[STATE]] and bit.band(record[TIES], TIE_NODE) == 0 then
+    local is_free = record and ENDED[record[STATE]] and bit.band(record[TIES], TIE_NODE) == 0
+    if is_free and not owes_undo(id, record) then
         remove(id, record, 'deleted')
         answer[#answer + 1] = id
     end

@@ -5,9 +5,13 @@
 -- uses: time record counts changes names places removal
 local ids = redis.call('ZRANGEBYSCORE', partition .. ':expiry', '-inf', moment, 'LIMIT', 0, limit)
 load(ids)
+local count_removed = 0
 for _, id in ipairs(ids) do
     local record = records[id]
-    remove(id, record and ENDED[record[STATE]] and record, 'pruned')
+    if not (record and owes_undo(id, record)) then
+        remove(id, record and ENDED[record[STATE]] and record, 'pruned')
+        count_removed = count_removed + 1
+    end
 end
 flush()
-return #ids
+return count_removed

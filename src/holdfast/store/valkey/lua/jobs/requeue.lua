@@ -19,7 +19,10 @@ end
 
 local function may_revive(id, record)
     local is_node = bit.band(record[TIES], TIE_NODE) ~= 0
-    return ENDED[record[STATE]] and not is_node and (not record[KEY] or may_take_key(id, record))
+    if is_node or is_undone(record) then
+        return false
+    end
+    return ENDED[record[STATE]] and (not record[KEY] or may_take_key(id, record))
 end
 
 local answer = {}

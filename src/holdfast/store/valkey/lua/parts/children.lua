@@ -1,5 +1,5 @@
 -- The flows that jobs have started: a set for each job that has the tie of a parent.
--- uses: flows
+-- uses: flows undo
 local function children_of(id)
     return redis.call('SMEMBERS', partition .. ':ch:' .. id)
 end
@@ -14,7 +14,7 @@ end
 -- A job is removed, or begins anew: flows that are kept as long as it may go when they have ended.
 -- `record` is false for a job that was put aside.
 local function let_go_of_children(id, record)
-    if record and bit.band(record[TIES], TIE_PARENT) == 0 then
+    if record and bit.band(record[TIES], bit.bor(TIE_PARENT, TIE_UNDO)) == 0 then
         return
     end
     for _, flow in ipairs(children_of(id)) do

@@ -1,5 +1,6 @@
 -- Moves of a job from place to place. Each function does all of one move. `what` is the word under
 -- which the books count it; an end is counted under its state.
+-- uses: undo
 local function forget_attempt(record)
     record[AT], record[WORKER], record[CLAIMED_AT] = false, false, false
     record[CANCEL_AT], record[REASON], record[AHEAD] = false, false, false
@@ -30,7 +31,7 @@ local function make_wait(id, record, what, state, at, reason)
     end
 end
 
-local nodes_ended, parents_ended = {}, {} -- ids, for parts/release.lua
+local nodes_ended, parents_ended, to_undo = {}, {}, {} -- ids, for parts/release.lua
 
 -- `keep_for` is how many seconds to keep the job, unless its queue says so; nil is for ever. A node
 -- is kept as long as its flow.
@@ -49,6 +50,9 @@ local function make_ended(id, record, state, keep_for, reason, result)
     end
     if bit.band(record[TIES], TIE_PARENT) ~= 0 then
         parents_ended[#parents_ended + 1] = id
+    end
+    if is_undone(record) then
+        to_undo[#to_undo + 1] = id
     end
 end
 

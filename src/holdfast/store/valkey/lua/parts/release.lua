@@ -251,6 +251,14 @@ do
         parents_ended = {}
     end
 
+    -- Owe that the steps of these jobs are undone.
+    local function owe_undo()
+        for _, id in ipairs(to_undo) do
+            owe(undo_flow(id), 'undo', id)
+        end
+        to_undo = {}
+    end
+
     -- Settle the nodes that have ended since the last call, with all that follows.
     function release_ended()
         while settled < #nodes_ended do
@@ -264,6 +272,7 @@ do
         end
         release_free()
         orphan_flows()
+        owe_undo()
         for flow in pairs(touched) do
             keep_flow(flow)
         end

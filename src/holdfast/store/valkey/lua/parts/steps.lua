@@ -32,6 +32,7 @@ local function step_row(given)
     row[STEP_UNTIL] = given[NEW_STEP_SECONDS] and after(given[NEW_STEP_SECONDS])
     row[STEP_AT] = moment
     row[STEP_AWAITS] = given[NEW_STEP_AWAITS]
+    row[STEP_UNDO] = given[NEW_STEP_UNDO]
     return row
 end
 
@@ -48,9 +49,9 @@ local function record_step(id, record, given)
     if given[NEW_STEP_TAKES] then
         take_signal(id, given[NEW_STEP_TAKES], name)
     end
-    if not has_steps(record) then
-        record[TIES] = record[TIES] + TIE_STEPS
-        changed[id] = true
+    local ties = bit.bor(record[TIES], TIE_STEPS, given[NEW_STEP_UNDO] and TIE_UNDO or 0)
+    if ties ~= record[TIES] then
+        record[TIES], changed[id] = ties, true
     end
 end
 
@@ -87,7 +88,7 @@ end
 local function forget_steps(id, record)
     if has_steps(record) then
         remove_steps(id)
-        record[TIES] = record[TIES] - TIE_STEPS
+        record[TIES] = bit.band(record[TIES], bit.bnot(bit.bor(TIE_STEPS, TIE_UNDO)))
         changed[id] = true
     end
 end

@@ -1,0 +1,34 @@
+"""Which task undoes a step or a node, as it is written down."""
+
+from __future__ import annotations
+
+from inspect import Parameter
+
+from holdfast.codec.signature import Signature
+from holdfast.enqueue.maker import JobMaker
+from holdfast.errors import BadOption
+from holdfast.job.undo import Undo
+from holdfast.task import Task
+
+TAKES = "a task of this program that takes the result, and needs nothing more"
+
+
+def undo_of(task: object) -> Undo:
+    """The task gets the result of what it undoes as its first parameter."""
+    if not isinstance(task, Task) or not isinstance(task.codec, Signature):
+        raise BadOption("undo", TAKES, task)
+    parameters = [*task.codec.parameters.parameters.values()]
+    if not parameters or any(one.default is Parameter.empty for one in parameters[1:]):
+        raise BadOption("undo", TAKES, task)
+    options = task.options
+    for word, given in (
+        ("unique", options.unique),
+        ("run_at", options.run_at),
+        ("delay", options.delay),
+    ):
+        if given is not None:
+            raise BadOption(word, "left out for a task that undoes: it runs in its turn", given)
+    job = JobMaker(task.name, options).make("{}")
+    return Undo(
+        task.name, parameters[0].name, job.queue, job.policy, job.priority, job.tags, job.headers
+    )

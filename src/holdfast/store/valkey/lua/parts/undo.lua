@@ -1,0 +1,15 @@
+-- Jobs whose steps are undone when they end badly.
+local function is_undone(record)
+    local state = record[STATE]
+    return bit.band(record[TIES], TIE_UNDO) ~= 0
+        and (state == 'failed' or state == 'cancelled' or state == 'expired')
+end
+
+-- The flow that does it: `undo_flow_id` in holdfast/flow/model.py makes the same id.
+local function undo_flow(id)
+    return string.sub(id, 1, 14) .. '9' .. string.sub(id, 16)
+end
+
+local function owes_undo(id, record)
+    return is_undone(record) and redis.call('EXISTS', partition .. ':f:' .. undo_flow(id)) == 0
+end
