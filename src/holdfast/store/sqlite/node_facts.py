@@ -48,7 +48,7 @@ def _of(
 
 
 def _results(tx: Transaction, jobs: Iterable[JobId]) -> dict[JobId, str | None]:
-    ids = set(jobs)
+    ids = sorted(set(jobs))
     if not ids:
         return {}
     rows = tx.rows(script("jobs/outcomes"), (to_json(ids),))
