@@ -108,6 +108,9 @@ TARGETS: Sequence[Target] = (
     *_on_each_store("one step", 15, None, 40, over=FASTEST_PEER),
     *_on_each_store("steps in sequence", 0.5, 0.5, 0.5, over=FLOOR),
     *_on_each_store("steps in sequence", 4, None, None, over=FASTEST_PEER),
+    *_on_each_store("50 streams", 50, 50, 100, figure="p95", at_most=True),
+    *_on_each_store("200 streams", 50, 50, 50, figure="p50", at_most=True),
+    *_on_each_store("200 streams", 25, 25, None, figure="server", at_most=True),
 )
 
 

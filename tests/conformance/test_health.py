@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.clock import ManualClock
 from holdfast.job.step import StepRecord
 from holdfast.store.contract.health import Severity
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, REACHABLE, Scene
+from tests.conformance.streaming import append, frames_of
 from tests.support.backends import Inspectable, opened
 
 
@@ -84,18 +87,22 @@ async def test_a_happening_without_a_job_is_a_problem(
         assert "happenings without a job" in problem
 
 
-async def test_a_step_without_a_job_is_a_problem(
-    inspectable: Inspectable, clock: ManualClock
+@pytest.mark.parametrize("what", ["step", "frames"])
+async def test_a_step_or_frames_without_a_job_are_a_problem(
+    inspectable: Inspectable, clock: ManualClock, what: str
 ) -> None:
     url = await inspectable.empty()
     async with opened(url, clock) as store:
         scene = await Scene.on(store, clock)
         claimed = await scene.running()
-        await store.steps.record([StepRecord(claimed.id, claimed.fence, "pay", 1, result="1")])
+        if what == "step":
+            await store.steps.record([StepRecord(claimed.id, claimed.fence, "pay", 1, result="1")])
+        else:
+            await append(scene, frames_of(claimed))
         await scene.finish(claimed)
         jobs, outcomes = await table(inspectable, url, "job", "outcome")
         assert await problems(store) == []
         await inspectable.query(url, f"delete from {outcomes}")
         await inspectable.query(url, f"delete from {jobs}")
         [problem] = await problems(store)
-        assert "steps without a job" in problem
+        assert "steps or frames without a job" in problem

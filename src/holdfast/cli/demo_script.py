@@ -55,6 +55,7 @@ EXPECTED: dict[str, tuple[int, int, int, int, int]] = {
     shop.await_partner.name: (3, 3, 0, 0, 0),
     shop.export.name: (4, 0, 0, 4, 0),
     shop.release.name: (1, 1, 0, 0, 0),
+    shop.answer.name: (1, 1, 0, 0, 0),
 }
 
 
@@ -78,6 +79,9 @@ async def play(pace: Pace, say: Say) -> None:
     await shop.import_feed.enqueue_many((f"https://example.org/{n}",) for n in range(2))
     await shop.await_partner.enqueue_many((3, pace.pause) for _ in range(3))
     say("charges that fail twice, feeds that never work, partners that are not ready")
+    asked = await shop.answer.enqueue("What does a stream promise?")
+    words = [frame.data async for frame in asked.stream("tokens")]
+    say(f"a stream of {len(words)} frames, followed word by word: {''.join(words)}")
     for number in range(pace.waves):
         start = number * pace.wave
         await shop.welcome.enqueue_many(

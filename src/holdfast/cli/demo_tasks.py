@@ -118,6 +118,16 @@ async def release(ctx: Context, version: str) -> str:
     return f"{version} is released by {names}" if vote.granted else f"{version} is not released"
 
 
+@shop.task(queue=OFFICE)
+async def answer(ctx: Context, question: str) -> str:
+    """Answers word by word, as a language model would; whoever follows its stream sees each."""
+    async with ctx.stream("tokens") as out:
+        for word in f"{question} Frames come in order, and each comes once.".split():
+            await asyncio.sleep(0.03)
+            await out.write(f"{word} ")
+    return out.text
+
+
 @shop.task(queue=STUDIO)
 async def list_pictures(album: str) -> list[str]:
     """The first node of a flow: what it returns becomes a node for each element."""

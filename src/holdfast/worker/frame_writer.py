@@ -24,7 +24,7 @@ from holdfast.store.contract.streams import Streams
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.streams import AttemptStreams
 
-GAP_SECONDS, LONGEST_GAP_SECONDS, GAP_SECONDS_PER_ROW = 0.02, 0.04, 0.0001
+GAP_SECONDS, LONGEST_GAP_SECONDS, GAP_SECONDS_PER_ROW = 0.02, 0.04, 0.00005
 MOST_BACKLOG = 256 * 1024
 FLUSH_BYTES = 256 * 1024
 APPEND_BATCH = 500

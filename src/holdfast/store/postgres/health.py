@@ -70,7 +70,7 @@ class PostgresHealth:
                 "something other than holdfast removed the jobs; remove these rows too",
             ),
             _judge(
-                "steps without a job",
+                "steps or frames without a job",
                 jobless,
                 "among the oldest and newest",
                 "something other than holdfast removed the jobs; remove these rows too",

@@ -24,6 +24,12 @@ stepped as materialized (
     (select job_id from {{schema}}.step order by job_id limit $1::int)
     union
     (select job_id from {{schema}}.step order by job_id desc limit $1::int)
+    union
+    (select job_id from {{schema}}.frames order by job_id limit $1::int)
+    union
+    (select job_id from {{schema}}.frames order by job_id desc limit $1::int)
+    union
+    (select job_id from {{schema}}.live_frames order by job_id limit $1::int)
 )
 select count(*)::int, (count(*) filter (where places = 0))::int,
     (count(*) filter (where places > 1))::int,

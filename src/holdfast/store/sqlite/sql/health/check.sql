@@ -52,6 +52,10 @@ with looked as (
     select job_id from (select job_id from holdfast_step order by job_id limit :looked)
     union
     select job_id from (select job_id from holdfast_step order by job_id desc limit :looked)
+    union
+    select job_id from (select job_id from holdfast_frames order by job_id limit :looked)
+    union
+    select job_id from (select job_id from holdfast_frames order by job_id desc limit :looked)
 )
 select job_id
 from looked
