@@ -24,6 +24,7 @@ from tests.conformance.signalling import (
     signals_of,
     take,
     wait,
+    wait_of,
     waiting,
 )
 
@@ -332,3 +333,17 @@ async def test_a_duplicate_that_comes_late_is_a_duplicate(scene: Scene) -> None:
     late = msgspec.structs.replace(vote, key="bob")
     assert await scene.store.signals.send([late, vote], LIMITS) == [Sent.LATE, Sent.DUPLICATE]
     assert await kept_of(scene, claimed.id) == ["vote"]
+
+
+async def test_a_suspension_takes_a_signal_before_it_looks_for_the_next(scene: Scene) -> None:
+    """The wait is for the next signal of the name, not for the one that is taken by the same
+    write."""
+    claimed = await scene.running()
+    await send(scene, claimed.id)
+    taking = StepRecord(claimed.id, claimed.fence, "first", 1, result="1", takes=1)
+    move = wait_of(claimed, n=2)
+    both = msgspec.structs.replace(move, steps=(taking, *move.steps))
+    assert [one.accepted for one in await scene.store.jobs.finish([both])] == [True]
+    assert await scene.state(claimed.id) is JobState.SUSPENDED
+    assert await kept_of(scene, claimed.id) == []
+    assert await send(scene, claimed.id, key="k2") is Sent.WOKE

@@ -289,7 +289,8 @@ async def test_killed_after_every_commit_a_handler_takes_each_signal_once(bench:
     @app.task()
     async def ship(ctx: Context) -> list[int]:
         await ctx.step("tell", tell, ctx.job.id)
-        return [await ctx.signal("paid", int), await ctx.signal("paid", int)]
+        first = await ctx.step("first", int, await ctx.signal("paid", int))
+        return [first, await ctx.step("second", int, await ctx.signal("paid", int))]
 
     async def tell(job_id: str) -> None:
         for n in (1, 2):

@@ -72,6 +72,15 @@ async def one_signal(ctx: Context) -> int:
     return await ctx.signal("paid", int)
 
 
+async def signal_and_step(ctx: Context) -> int:
+    """The signal is taken with the record of the step."""
+    return await ctx.step("add", add_one, await ctx.signal("paid", int))
+
+
+def add_one(n: int) -> int:
+    return n + 1
+
+
 async def test_a_signal_in_flight_meets_the_suspension(live_store: Store) -> None:
     """The handler has looked and found nothing; the signal comes before the suspension is
     written."""
@@ -93,8 +102,8 @@ async def test_a_signal_in_flight_meets_the_suspension(live_store: Store) -> Non
 async def test_a_lost_reply_loses_no_signal(live_store: Store, verb: str) -> None:
     """The reply of the suspension, of the taking, of the look."""
     line = Line()
-    shop = Shop(FlakyStore(live_store, line), one_signal)
-    job_id = await shop.enqueue(one_signal)
+    shop = Shop(FlakyStore(live_store, line), signal_and_step)
+    job_id = await shop.enqueue(signal_and_step)
     if verb == "finish":
         line.lose.add(verb)
     await shop.drain()
@@ -103,7 +112,7 @@ async def test_a_lost_reply_loses_no_signal(live_store: Store, verb: str) -> Non
     assert await send(live_store, job_id, 7) is Sent.WOKE
     await shop.drain()
     assert not line.lose, "it was lost"
-    assert (await shop.get(job_id)).result == 7
+    assert (await shop.get(job_id)).result == 8
 
 
 async def test_a_signal_whose_reply_was_lost_is_sent_again(live_store: Store) -> None:
@@ -127,8 +136,8 @@ async def test_a_consumer_that_dies_beside_the_taking_loses_no_signal(
     """The attempt is taken away right before the record of the signal, or right after it."""
     line = Line()
     flaky = FlakyStore(live_store, line)
-    shop = Shop(flaky, one_signal)
-    job_id = await shop.enqueue(one_signal)
+    shop = Shop(flaky, signal_and_step)
+    job_id = await shop.enqueue(signal_and_step)
     await shop.drain()
 
     async def die() -> None:
@@ -140,7 +149,7 @@ async def test_a_consumer_that_dies_beside_the_taking_loses_no_signal(
     await shop.drain()
     await shop.drain()
     job = await shop.get(job_id)
-    assert (job.state, job.result) == (JobState.SUCCEEDED, 7)
+    assert (job.state, job.result) == (JobState.SUCCEEDED, 8)
     [signal] = (await live_store.signals.of([job_id]))[job_id]
     assert signal.taken_by == "paid"
 
@@ -200,7 +209,7 @@ async def test_the_last_of_several_signals_and_the_suspension_do_not_miss_each_o
 
 
 async def test_a_woken_job_is_asked_for_its_steps_and_signals_at_once(live_store: Store) -> None:
-    """What stands between a signal and its handler: the claim, one look, the record."""
+    """What stands between a signal and its handler: the claim, and one look."""
     line = Line()
     shop = Shop(FlakyStore(live_store, line), one_signal)
     job_id = await shop.enqueue(one_signal)
@@ -211,3 +220,5 @@ async def test_a_woken_job_is_asked_for_its_steps_and_signals_at_once(live_store
     assert (await shop.get(job_id)).result == 7
     assert sorted(verb for verb in line.calls if verb in ("load", "of")) == ["load", "of"]
     assert abs(line.calls.index("load") - line.calls.index("of")) == 1
+    [signal] = (await live_store.signals.of([job_id]))[job_id]
+    assert signal.taken_by == "paid", "with the end of the job"

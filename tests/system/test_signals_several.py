@@ -228,7 +228,8 @@ async def test_killed_after_every_commit_all_are_taken_or_none() -> None:
     async def order(ctx: Context) -> list[Any]:
         await ctx.step("tell", tell, ctx.job.id)
         got = await ctx.signals(all_of("a", "b"), int)
-        return [got, await ctx.signal("a", int)]
+        await ctx.step("both", sum, got.values())
+        return [got, await ctx.step("last", int, await ctx.signal("a", int))]
 
     async def tell(job_id: str) -> None:
         for n, name in enumerate("aba"):

@@ -118,8 +118,8 @@ class StepAnswers:
 
     async def _take(self, attempt: Attempt, request: TakeSignals) -> Answer:
         """Signals may come at any time, so the store is asked if those that were seen are not
-        enough: nobody but this attempt takes what was seen. All that are taken are taken by one
-        write."""
+        enough: nobody but this attempt takes what was seen. They are taken with the next write: if
+        the worker dies before that, they are kept, and the next attempt takes the same ones."""
         if attempt.is_over or (journal := attempt.journal) is None:
             return _GONE
         kept = journal.kept_signals(request.steps)
@@ -135,7 +135,8 @@ class StepAnswers:
             if is_sealed(value := one.value_json or "null"):
                 return RequestRefused(f"signal {one.name!r}: {why_closed(read_envelope(value))}")
         journal.take_signals(chosen)
-        answer = await self.keep(attempt, [_taking(attempt, request, one) for one in chosen])
+        records = [_taking(attempt, request, one) for one in chosen]
+        answer = await self.keep(attempt, records, lazy=True)
         if not isinstance(answer, StepKept):
             return answer
         return SignalsTaken({one.name: one.value_json or "null" for one in chosen})
