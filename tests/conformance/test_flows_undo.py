@@ -12,7 +12,6 @@ from holdfast.job.ends import (
     DeadlinePassed,
     End,
     HandedBack,
-    Raised,
     Skipped,
     WasSuspended,
     WorkerLost,
@@ -31,7 +30,6 @@ from tests.support.flows import Trip
 
 UNDO = encode_undo(Undo("release", "seat", "undo", encode_policy(STEADY)))
 LATER = 10_000_000
-ONCE_LOST = Raised("WorkerLost", "its worker died", final=True)
 
 
 async def done(scene: Scene, job: Claimed, *names: str) -> None:
@@ -65,7 +63,7 @@ async def test_a_step_that_can_be_undone_says_so(scene: Scene) -> None:
     assert {step.name: step.undo for step in steps} == {"a": UNDO, "x": None}
 
 
-@pytest.mark.parametrize("end", [FAILED, Cancelled(), DeadlinePassed(), ONCE_LOST])
+@pytest.mark.parametrize("end", [FAILED, Cancelled(), DeadlinePassed()])
 async def test_a_bad_end_owes_that_the_steps_are_undone(scene: Scene, end: End) -> None:
     job = await ended(scene, end)
     assert await owed(scene) == [(undo_flow_id(job), job)]
@@ -85,13 +83,17 @@ async def test_a_suspended_job_that_is_cancelled_owes_it(scene: Scene) -> None:
     assert await owed(scene) == [(undo_flow_id(job), job)]
 
 
-async def test_a_lost_attempt_owes_it_only_if_none_is_left(scene: Scene) -> None:
-    job = await scene.running()
+@pytest.mark.parametrize("crashes", [1, 2])
+async def test_a_lost_worker_owes_it_only_if_no_attempt_is_left(scene: Scene, crashes: int) -> None:
+    gone = await scene.hire()
+    await scene.enqueue(policy=Policy(max_crashes=crashes))
+    job = await scene.claim_one(worker=gone)
     await done(scene, job, "a")
-    move = decide(await scene.live(job.id), WorkerLost())
-    await scene.store.jobs.finish([move])
-    assert move.to is JobState.SCHEDULED
-    assert await owed(scene) == []
+    await scene.store.workers.deregister(gone)
+    [lost] = await scene.store.jobs.lapsed_leases(10)
+    assert (await scene.reclaim(lost, WorkerLost())).accepted
+    is_final = crashes == 1
+    assert await owed(scene) == [(undo_flow_id(job.id), job.id)] * is_final
 
 
 async def test_an_end_that_was_decided_before_the_record_owes_it_too(scene: Scene) -> None:
