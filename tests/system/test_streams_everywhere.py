@@ -242,3 +242,42 @@ async def test_a_job_without_streams_sends_nothing_about_them(
         await live_store.jobs.promote_due(10)
         await worker.drain()
     assert (await shop.get(job_id)).result == 2
+
+
+async def test_a_worker_that_leaves_does_not_wait_for_frames_that_cannot_be_written(
+    live_store: Store,
+) -> None:
+    """The handler has returned, and the store takes no frames: the job goes back unspent, because
+    its end may not be there without them."""
+    line = Line()
+    shop = Shop(FlakyStore(live_store, line), words)
+    job_id = await shop.enqueue(words)
+    line.refuse = {"append"}
+    async with shop.worker(grace=0.1, patience=0.2):
+        await wait_until(lambda: "append" in line.calls, 10, "the handler has written")
+    job = await shop.get(job_id)
+    assert (job.state, job.attempts) == (JobState.READY, 0)
+    line.refuse = set()
+    await shop.drain()
+    assert [one.data for one in await followed(live_store, job_id)] == ["a", "b"]
+
+
+async def test_a_stop_that_comes_while_frames_are_written_changes_nothing(
+    live_store: Store,
+) -> None:
+    line = Line()
+
+    async def quick(ctx: Context) -> str:
+        await ctx.stream("tokens").write("a")
+        return "done"
+
+    shop = Shop(FlakyStore(live_store, line), quick)
+    job_id = await shop.enqueue(quick)
+    line.hold.add("append")
+    async with shop.worker() as worker:
+        await wait_until(lambda: bool(line.held), 10, "a flush is under way")
+        await Client(live_store).cancel(job_id)
+        line.release()
+        await worker.drain()
+    job = await shop.get(job_id)
+    assert (job.state, job.result) == (JobState.SUCCEEDED, "done")

@@ -68,17 +68,20 @@ class StreamAnswers:
         await self._writer.aclose()
 
     async def end(self, attempt: Attempt, end: End) -> End:
-        """The end of a handler, once its frames are written. A worker that leaves does not wait for
-        the store: then the job goes back, and is run again."""
+        """The end of a handler, once its frames are written. A stop that comes too late for the
+        handler is not heard here. A worker that leaves does not wait for the store: then the job
+        goes back, and is run again."""
         if (streams := attempt.streams) is None:
             return end
+        late = {Stop.TIMEOUT, Stop.DEADLINE, Stop.CANCEL}
         while attempt.stop is not Stop.LOST:
             try:
                 await self._writer.written(attempt, streams)
                 break
             except asyncio.CancelledError:
-                if attempt.stop is Stop.HANDBACK:
+                if attempt.stop not in late:
                     return HandedBack()
+                late.clear()
         if streams.refused is not None:
             return refused(StreamRefused(streams.refused))
         return end

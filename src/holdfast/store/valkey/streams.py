@@ -60,7 +60,13 @@ class ValkeyStreams(ValkeyVerbs):
         return found
 
     async def trim(self, kept: float, limit: int) -> int:
-        return sum(await self._connections.everywhere("streams/trim", kept=kept, most=limit))
+        gone = 0
+        for partition in self._connections.partitions:
+            given = {"kept": kept, "most": limit - gone}
+            gone += int(await self._connections.call("streams/trim", partition, given))
+            if gone >= limit:
+                break
+        return gone
 
 
 def _new_row(one: NewFrames) -> NewFramesRow:
