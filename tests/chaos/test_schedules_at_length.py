@@ -19,7 +19,6 @@ from tests.support.backends import opened
 from tests.support.schedule_replica import FileClock
 from tests.support.waiting import wait_until
 from tests.system.test_schedules_dst import (
-    DAYS,
     EXPRESSIONS,
     SKEWS,
     WINDOWS,
@@ -32,6 +31,7 @@ from tests.system.test_schedules_dst import (
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
+DAYS = 30
 KILLS = 10
 """In each window: a hundred in the ten windows of a store."""
 ROOT = Path(__file__).parents[2]
@@ -81,10 +81,10 @@ async def test_the_ledger_is_the_expected_list_whichever_process_is_killed(
     clock = FileClock(tmp_path / "clock")
     start = moment - timedelta(days=DAYS / 2)
     clock.set(start)
-    looks = steps(rng, moment)
+    looks = steps(rng, moment, DAYS)
     deadly = set(rng.sample(range(len(looks)), KILLS))
     async with opened(shared_url, ManualClock(start)) as store:
-        scene = await declared(store, ManualClock(start), zone, moment)
+        scene = await declared(store, ManualClock(start), zone, moment, DAYS)
         with replicas(shared_url, tmp_path / "clock") as fleet:
             for number, now in enumerate(looks):
                 clock.set(now)
@@ -93,7 +93,7 @@ async def test_the_ledger_is_the_expected_list_whichever_process_is_killed(
                 look = partial(caught_up, store, zone, start, now)
                 await wait_until(look, 60, f"plans by {now}")
         assert fleet.kills == KILLS
-        await assert_the_ledger_is_complete(scene, zone, moment, looks[-1])
+        await assert_the_ledger_is_complete(scene, zone, moment, looks[-1], DAYS)
 
 
 async def caught_up(store: Store, zone: str, start: datetime, now: datetime) -> bool:

@@ -105,7 +105,9 @@ def become(order: Order) -> None:
 if __name__ == "__main__":
     import holdfast.client.client
     import holdfast.opened_worker
+    import holdfast.store.postgres.store
     import holdfast.store.sqlite.store
+    import holdfast.store.valkey.store
     import holdfast.testing  # noqa: F401 - what scripts import
 
     if (found := serve()) is not None:

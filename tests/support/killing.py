@@ -28,13 +28,15 @@ class Orphan:
     reclaimed_after: float
 
 
-async def enqueue_briefs(count: int, seed: int = 1) -> list[str]:
-    """Short jobs of 5 to 20 ms, by turns on the loop and in a thread."""
+async def enqueue_briefs(
+    count: int, seed: int = 1, milliseconds: tuple[float, float] = (5, 20)
+) -> list[str]:
+    """Short jobs that wait so long, by turns on the loop and in a thread."""
     lengths = random.Random(seed)
     half = count // 2
-    on_the_loop = await brief.enqueue_many((lengths.uniform(5, 20),) for _ in range(half))
+    on_the_loop = await brief.enqueue_many((lengths.uniform(*milliseconds),) for _ in range(half))
     in_threads = await brief_sync.enqueue_many(
-        (lengths.uniform(5, 20),) for _ in range(count - half)
+        (lengths.uniform(*milliseconds),) for _ in range(count - half)
     )
     return [handle.id for handle in (*on_the_loop, *in_threads)]
 
@@ -47,9 +49,11 @@ async def kill_one_every(
     slots: int,
     lease: float,
     within: float = SLOWEST_RUN,
+    most: int = 1_000,
 ) -> list[Process]:
-    """Kill a worker and start another, time and again until all jobs have ended. The first one
-    lives: somebody has to be there all the time, who can tell that the others died."""
+    """Kill a worker and start another, time and again until all jobs have ended, but not more often
+    than `most`. The first one lives: somebody has to be there all the time, who can tell that the
+    others died."""
     chance = random.Random(2)
     killed: list[Process] = []
     began = time.monotonic()
@@ -61,8 +65,8 @@ async def kill_one_every(
         assert time.monotonic() - began < within, f"the queue does not drain:\n{fleet.logs()}"
         ready = {entry.pid for entry in fleet.diary.entries("ready")}
         victims = [worker for worker in fleet.alive()[1:] if worker.pid in ready]
-        if not victims:
-            continue  # those that were started are not at work yet
+        if not victims or len(killed) == most:
+            continue  # those that were started are not at work yet, or are to go on
         victim = chance.choice(victims)
         victim.kill()
         killed.append(victim)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.backends import Backend
+from tests.support.forking import Forks
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -21,18 +20,11 @@ STORE = re.compile(r'App\("sqlite://[^"]*"\)')
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
-def test_an_example_runs(backend: Backend, tmp_path: Path, number: int) -> None:
+def test_an_example_runs(backend: Backend, forks: Forks, tmp_path: Path, number: int) -> None:
     url = asyncio.run(backend.empty())
     source, found = STORE.subn(f"App({url!r})", PROGRAMS[number])
     assert found == 1, "an example names its store in one place"
     script = tmp_path / "example.py"
     script.write_text(source)
-    ran = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=tmp_path,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ran = forks.run(script, tmp_path, dict(os.environ))
     assert ran.returncode == 0, f"{source}\n{ran.stdout}\n{ran.stderr}"

@@ -16,7 +16,9 @@ from tests.support.killing import enqueue_briefs, kill_one_every, orphans_of
 from tests.support.processes import Fleet, Process
 from tests.support.waiting import wait_until
 
-JOBS = 5_000
+JOBS = 1_200
+MILLISECONDS = (20.0, 80.0)
+"""Of each job: enough work for some seconds of kills. `make chaos` takes many shorter ones."""
 LEASE = 2.0
 SWEEP = 2.0
 FLUSH = FLUSH_SECONDS + 2.0
@@ -24,9 +26,9 @@ FLUSH = FLUSH_SECONDS + 2.0
 
 
 async def test_jobs_survive_a_worker_killed_every_second(fleet: Fleet, app: App) -> None:
-    ids = await enqueue_briefs(JOBS)
+    ids = await enqueue_briefs(JOBS, milliseconds=MILLISECONDS)
     await fleet.workers(4, slots=6, lease=LEASE)
-    killed = await kill_one_every(1.0, fleet, app, slots=6, lease=LEASE)
+    killed = await kill_one_every(1.0, fleet, app, slots=6, lease=LEASE, most=4)
 
     entries = fleet.diary.entries()
     await books.the_books_balance(app.store, ids, entries)

@@ -51,7 +51,8 @@ def install(folder: Path) -> None:
     repository = {"HOLDFAST_REPOSITORY": ADDRESS}
     run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT, **repository)
     wheel = wheel_in(folder)
-    run(*pip, "install", "-c", ROOT / "constraints.txt", f"{wheel}[postgres,valkey]")
+    lean = (f"{wheel}[postgres,valkey]", "--no-compile")  # few modules are ever imported
+    run(*pip, "install", "-c", ROOT / "constraints.txt", *lean)
 
 
 def wheel_in(folder: Path) -> Path:

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,12 +56,6 @@ def examples() -> list[tuple[str, str]]:
         for number, match in enumerate(BLOCK.finditer(page.read_text()), start=1):
             found.append((f"{page.relative_to(ROOT)}-{number}", match[1]))
     return found
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks() as forks:
-        yield forks
 
 
 @pytest.mark.parametrize(("name", "source"), examples(), ids=[name for name, _ in examples()])
