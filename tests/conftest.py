@@ -30,7 +30,6 @@ from tests.support.backends import (
     ValkeyNamespace,
     opened,
 )
-from tests.support.forking import Forks
 from tests.support.pooled import PROGRAM_VARIABLE, PooledPostgres
 
 # Deadlines measure the machine, not the code: two cores shared by parallel suites.
@@ -77,13 +76,6 @@ def valkey_nodes() -> Iterator[ThrowawayCluster]:
     """A cluster of three."""
     with valkey_cluster() as cluster:
         yield cluster
-
-
-@pytest.fixture(scope="session")
-def forks() -> Iterator[Forks]:
-    """Runs scripts as programs of their own."""
-    with Forks() as forks:
-        yield forks
 
 
 @pytest.fixture(autouse=True)

@@ -1,48 +1,88 @@
-"""Runs scripts as programs of their own without importing Holdfast anew for each.
+"""Runs programs without importing Holdfast anew for each.
 
     python -m tests.support.forking
 
-is a process that has imported what nearly every script imports. It reads a line for each script and
-runs it in a fork of itself, with its own folder, environment, output and exit code, as `python
-script.py` would. `Forks` starts that process and speaks with it.
+is a process that has imported what nearly every program imports. It reads an order a line and
+answers it: run a program in a fork of itself, with its own folder, environment, output and exit
+code, as `python program.py` or `python -m program` would, or tell how such a program ended. Each
+test process has one such process, and speaks with it by `Forks`.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import msgspec
 
 ROOT = Path(__file__).parents[2]
 
 
-class Order(msgspec.Struct):
-    """A script to be run. Its output goes to these files."""
+class Start(msgspec.Struct, tag="start"):
+    """Run a script or a module. What it writes is appended to these files."""
 
-    script: str
+    script: str | None
+    module: str | None
+    arguments: tuple[str, ...]
     folder: str
     env: dict[str, str]
     out: str
     err: str
 
 
+class Look(msgspec.Struct, tag="look"):
+    """Whether a program has ended; with `wait`, not before it has."""
+
+    pid: int
+    wait: bool
+
+
 class Ran(msgspec.Struct):
-    """How it ended, and what it wrote."""
+    """How a script ended, and what it wrote."""
 
     returncode: int
     stdout: str
     stderr: str
 
 
+class Forked:
+    """A program that was started, to be treated as one of `subprocess`."""
+
+    def __init__(self, forks: Forks, pid: int) -> None:
+        self._forks = forks
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        return self._look(wait=False)
+
+    def wait(self) -> int:
+        code = self._look(wait=True)
+        assert code is not None
+        return code
+
+    def _look(self, *, wait: bool) -> int | None:
+        if self.returncode is None:
+            status = self._forks.ask(Look(self.pid, wait))
+            self.returncode = None if status is None else os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """The number of one that has ended is nobody else's until that was told."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
 class Forks:
-    """The process that forks; it ends with the block."""
+    """The process that forks. It ends with the process that started it."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -50,56 +90,77 @@ class Forks:
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,
         )
+        atexit.register(self._process.communicate)
 
-    def run(self, script: Path, folder: Path, env: dict[str, str]) -> Ran:
+    def ask(self, order: Start | Look) -> int | None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._process.stdin.write(msgspec.json.encode(order) + b"\n")
+        self._process.stdin.flush()
+        answer: int | None = msgspec.json.decode(self._process.stdout.readline())
+        return answer
+
+    def start(self, module: str, *arguments: str, env: Mapping[str, str], log: Path) -> Forked:
+        """Run a module of ours, out of reach of a Ctrl-C meant for the test run."""
+        log.touch()
+        pid = self.ask(Start(None, module, arguments, str(ROOT), dict(env), str(log), str(log)))
+        assert pid is not None
+        return Forked(self, pid)
+
+    def run(self, script: Path, folder: Path, env: Mapping[str, str]) -> Ran:
+        """Run a script to its end."""
         with tempfile.TemporaryDirectory() as place:
             out, err = Path(place, "out"), Path(place, "err")
-            order = Order(str(script), str(folder), env, str(out), str(err))
-            self._process.stdin.write(msgspec.json.encode(order) + b"\n")
-            self._process.stdin.flush()
-            status = int(self._process.stdout.readline())
-            return Ran(os.waitstatus_to_exitcode(status), out.read_text(), err.read_text())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._process.communicate()
+            pid = self.ask(Start(str(script), None, (), str(folder), dict(env), str(out), str(err)))
+            assert pid is not None
+            code = Forked(self, pid).wait()
+            return Ran(code, out.read_text(), err.read_text())
 
 
-def serve() -> Order | None:
-    """Answer every line by how its script ended. Returns in a fork, with what it is to run."""
+@cache
+def forks() -> Forks:
+    return Forks()
+
+
+# What the process does -----------------------------------------------------------------------
+
+
+def serve() -> Start | None:
+    """Answer every line. Returns in a fork, with what it is to run."""
+    orders: msgspec.json.Decoder[Start | Look] = msgspec.json.Decoder(Start | Look)
     for line in sys.stdin.buffer:
-        order = msgspec.json.decode(line, type=Order)
-        child = os.fork()
-        if child == 0:
-            return order
-        _, status = os.waitpid(child, 0)
-        print(status, flush=True)
+        order = orders.decode(line)
+        answer: int | None
+        if isinstance(order, Look):
+            ended, status = os.waitpid(order.pid, 0 if order.wait else os.WNOHANG)
+            answer = status if ended else None
+        else:
+            answer = os.fork()
+            if answer == 0:
+                return order
+        print(msgspec.json.encode(answer).decode(), flush=True)
     return None
 
 
-def become(order: Order) -> None:
-    """Leave the pipes of the process that forked, and be the script."""
+def become(order: Start) -> None:
+    """Leave the pipes of the process that forked, and be the program."""
+    os.setsid()
     for number, path in ((0, os.devnull), (1, order.out), (2, order.err)):
-        mode = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT
+        mode = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND
         opened = os.open(path, mode, 0o600)
         os.dup2(opened, number)
         os.close(opened)
     os.chdir(order.folder)
     os.environ.clear()
     os.environ.update(order.env)
-    sys.argv = [order.script]
-    sys.path[0] = str(Path(order.script).parent)
-    runpy.run_path(order.script, run_name="__main__")
+    sys.argv = [order.script or "", *order.arguments]
+    if order.module is not None:
+        runpy.run_module(order.module, run_name="__main__", alter_sys=True)
+    elif order.script is not None:
+        sys.path[0] = str(Path(order.script).parent)
+        runpy.run_path(order.script, run_name="__main__")
 
 
 if __name__ == "__main__":
@@ -108,7 +169,7 @@ if __name__ == "__main__":
     import holdfast.store.postgres.store
     import holdfast.store.sqlite.store
     import holdfast.store.valkey.store
-    import holdfast.testing  # noqa: F401 - what scripts import
+    import holdfast.testing  # noqa: F401 - what programs import
 
     if (found := serve()) is not None:
         become(found)

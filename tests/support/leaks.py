@@ -23,7 +23,7 @@ import psutil
 
 from tests.support.kept_sessions import KEPT_SESSIONS
 
-LIVES_ON = ("watchdog.py", "resource_tracker", "forkserver")
+LIVES_ON = ("watchdog.py", "resource_tracker", "forkserver", "tests.support.forking")
 
 
 @dataclass(frozen=True, slots=True)

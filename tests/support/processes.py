@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tests.support.diary import DiaryReader
+from tests.support.forking import forks
 from tests.support.program import DIARY
 from tests.support.waiting import wait_until
 
@@ -27,40 +27,30 @@ class Process:
     """One process of the test program."""
 
     def __init__(self, role: str, options: dict[str, Any], env: dict[str, str], log: Path) -> None:
-        command = [sys.executable, "-m", "tests.support.program", role]
         self.role = role
         self.log = log
         self.killed_at: float | None = None
-        with log.open("wb") as output:
-            self._popen = subprocess.Popen(
-                [*command, msgspec.json.encode(options).decode()],
-                cwd=ROOT,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                # A Ctrl-C meant for the test run is not meant for its workers.
-                start_new_session=True,
-            )
+        arguments = role, msgspec.json.encode(options).decode()
+        self._program = forks().start("tests.support.program", *arguments, env=env, log=log)
 
     @property
     def pid(self) -> int:
-        return self._popen.pid
+        return self._program.pid
 
     @property
     def alive(self) -> bool:
-        return self._popen.poll() is None
+        return self._program.poll() is None
 
     def send(self, number: signal.Signals) -> float:
         """Returns when it was sent, on the clock of the diary."""
         sent = time.monotonic()
-        self._popen.send_signal(number)
+        self._program.send_signal(number)
         return sent
 
     def kill(self) -> float:
         """As the machine's memory killer would: nothing of the process runs after this."""
         self.killed_at = self.send(signal.SIGKILL)
-        self._popen.wait()
+        self._program.wait()
         return self.killed_at
 
     def terminate(self) -> float:
@@ -68,7 +58,7 @@ class Process:
 
     async def exit_code(self, within: float) -> int:
         await wait_until(lambda: not self.alive, within, f"{self.role} {self.pid} exits")
-        return self._popen.wait()
+        return self._program.wait()
 
     def end(self) -> None:
         """Whatever it is doing, also when it is stopped. One that ended by itself is left alone:

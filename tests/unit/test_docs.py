@@ -19,7 +19,7 @@ import pytest
 import holdfast
 import holdfast.contrib.otel
 import holdfast.testing
-from tests.support.forking import Forks
+from tests.support.forking import forks
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -59,12 +59,10 @@ def examples() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "source"), examples(), ids=[name for name, _ in examples()])
-def test_every_example_runs_as_it_stands(
-    name: str, source: str, forks: Forks, tmp_path: Path
-) -> None:
+def test_every_example_runs_as_it_stands(name: str, source: str, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
     script.write_text(source)
-    ran = forks.run(script, tmp_path, {**os.environ, "HOLDFAST_URL": "sqlite://"})
+    ran = forks().run(script, tmp_path, {**os.environ, "HOLDFAST_URL": "sqlite://"})
     assert ran.returncode == 0, f"{name}\n{ran.stdout}\n{ran.stderr}"
 
 
