@@ -164,6 +164,8 @@ def become(order: Start) -> None:
 
 
 if __name__ == "__main__":
+    import holdfast.cli.program
+    import holdfast.cli.worker
     import holdfast.client.client
     import holdfast.opened_worker
     import holdfast.store.postgres.store

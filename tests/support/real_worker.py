@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.processes import ROOT
+from tests.support.forking import Forked, forks
+from tests.support.rough import PLAIN_LOOP
 from tests.support.waiting import wait_until
-
-PLAIN_LOOP = "import sys; sys.modules['uvloop'] = None; "
-MAIN = "from holdfast.cli.main import main; main()"
 
 
 class RealWorkers:
@@ -23,24 +19,18 @@ class RealWorkers:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._started: list[Forked] = []
         self.notes_path = folder / "notes"
 
-    def start(
-        self, url: str, *arguments: str, slots: int = 4, plain_loop: bool = False
-    ) -> subprocess.Popen[bytes]:
-        code = (PLAIN_LOOP if plain_loop else "") + MAIN
+    def start(self, url: str, *arguments: str, slots: int = 4, plain_loop: bool = False) -> Forked:
         command = ["worker", "tests.support.rough:app", "--queues", f"default:{slots}"]
-        with (self._folder / f"{len(self._started)}.log").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", code, *command, *arguments],
-                cwd=ROOT,
-                env=os.environ | {"HOLDFAST_URL": url, "NOTES": str(self.notes_path)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        own = {"HOLDFAST_URL": url, "NOTES": str(self.notes_path)}
+        process = forks().start(
+            "tests.support.rough",
+            *(*command, *arguments),
+            env=os.environ | own | ({PLAIN_LOOP: "1"} if plain_loop else {}),
+            log=self._folder / f"{len(self._started)}.log",
+        )
         self._started.append(process)
         return process
 
@@ -56,7 +46,7 @@ class RealWorkers:
     def end(self) -> None:
         for number, process in enumerate(self._started):
             if process.poll() is None:
-                process.kill()
+                process.send_signal(signal.SIGKILL)
                 process.wait()
             print(f"--- worker {number}: {process.returncode}\n{self.log(number)[-4000:]}")
 
@@ -71,7 +61,7 @@ def real_workers(folder: Path) -> Iterator[RealWorkers]:
 
 
 async def seconds_to_leave(
-    process: subprocess.Popen[bytes], *signals: signal.Signals, within: float = 30, pause: float = 1
+    process: Forked, *signals: signal.Signals, within: float = 30, pause: float = 1
 ) -> float:
     """From the last of these signals to the end of the process."""
     began = time.monotonic()

@@ -1,5 +1,9 @@
 """Handlers that treat their worker roughly, for a real `holdfast worker tests.support.rough:app`.
 
+    python -m tests.support.rough worker tests.support.rough:app
+
+is that command, with `PLAIN_LOOP` in the environment on asyncio's own loop.
+
 Each notes in the file `NOTES` that it has begun, and what came of it.
 """
 
@@ -16,6 +20,7 @@ from pathlib import Path
 
 from holdfast import App, Retry
 
+PLAIN_LOOP = "PLAIN_LOOP"
 app = App()
 FORK = multiprocessing.get_context("fork")
 
@@ -77,3 +82,11 @@ async def meddle(how: str) -> None:
     elif how == "wakeup":
         signal.set_wakeup_fd(-1)
     note("meddled")
+
+
+if __name__ == "__main__":
+    if PLAIN_LOOP in os.environ:
+        sys.modules["uvloop"] = None  # type: ignore[assignment]  # as if it were not installed
+    from holdfast.cli.main import main
+
+    main()
