@@ -31,12 +31,15 @@ from holdfast.client.signals import SignalVerbs
 from holdfast.client.tasks import TaskVerbs
 from holdfast.client.workers import WorkerVerbs
 from holdfast.clock import ManualClock, utcnow
+from holdfast.encryption.keyring import Keyring
+from holdfast.encryption.signing import Signer
 from holdfast.events import Event, Events
 from holdfast.flow.graph import encode_graph
 from holdfast.insights.actions import Noun, Verb
 from holdfast.insights.doctor import examine
 from holdfast.job.ends import DeadlinePassed
 from holdfast.job.state import JobState
+from holdfast.job.vote import Invited
 from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.operations.verbs import NAME_VERBS, VERBS
 from holdfast.schedule.providers import Providers
@@ -50,6 +53,7 @@ from tests.support.flaky import FlakyStore, Line
 from tests.support.flows import new_flow
 from tests.support.waiting import wait_until
 
+KEYS = Keyring({"k": bytes(32)})
 VALUES: dict[Verb, object] = {Verb.MOVE: "other", Verb.REPRIORITISE: 7, Verb.RESCHEDULE: 60.0}
 
 
@@ -60,7 +64,7 @@ async def scene(store: Store, clock: ManualClock) -> Scene:
 
 @pytest.fixture
 async def client(store: Store) -> AsyncIterator[Client]:
-    client = Client(store, Providers(), Events())
+    client = Client(store, Providers(), Events(), signing_keys=KEYS)
     yield client
     await client.aclose()
 
@@ -86,6 +90,8 @@ async def test_every_row_of_the_table_is_audited_under_its_word(
     await client.edit(await scene.enqueue(), tags=["mended"], by="ann")
     await client.reveal(await scene.enqueue(), reason="a customer asks", by="ann")
     await client.signals.send(await scene.enqueue(), "paid", by="ann")
+    asked = Invited(await scene.enqueue(), "leads", "bob")
+    await client.answer(Signer(KEYS).token(asked), True, by="ann")
     await client.queues.tune("mail", by="ann", throttle_cap=30.0)
     now = await scene.store.now()
     await client.schedules.create("mail", definition(), by="ann")

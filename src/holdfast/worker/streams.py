@@ -26,6 +26,8 @@ from holdfast.worker.options import WorkerOptions
 
 ROW_SIZE = 64 * 1024
 """Bytes of JSON in one row, unless a single frame is larger."""
+ROW_FRAMES = LIVE_FRAMES // 4
+"""Frames in one row. A live stream is cut between rows, so none may hold most of what it keeps."""
 SUMMARY_FRAMES = 64
 
 
@@ -56,6 +58,9 @@ class _Row:
         self.size = 0
         self.closes = False
         self.replaces = of.again and first == of.since
+
+    def is_full(self, size: int) -> bool:
+        return self.size + size > ROW_SIZE or len(self.texts) >= ROW_FRAMES
 
     @property
     def last(self) -> int:
@@ -121,7 +126,7 @@ class AttemptStreams:
         section = self._section(stream, request)
         self._require_room(request, stream, section, size)
         row = stream.rows[-1] if stream.rows else None
-        if row is None or row.of is not section or row.size + size > ROW_SIZE:
+        if row is None or row.of is not section or row.is_full(size):
             row = _Row(request.section, section, stream.n)
             stream.rows.append(row)
         row.texts.append(request.data)

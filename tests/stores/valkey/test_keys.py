@@ -16,6 +16,7 @@ from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
 from holdfast.job.signal import NewSignal, SignalLimits
 from holdfast.job.step import StepRecord
+from holdfast.job.stream import Keep, NewFrames
 from holdfast.job.unique import Unique
 from holdfast.schedule.model import Decision
 from holdfast.store.contract.audit import Act, new_act_id
@@ -97,6 +98,8 @@ async def test_every_key_is_in_the_reference(
     await scene.store.steps.record([StepRecord(timed.id, timed.fence, "pay", 1, result="1")])
     await scene.store.signals.send([NewSignal(timed.id, "paid", "1", "evt")], SignalLimits(), None)
     await waiting(scene, "paid")
+    frames = NewFrames(timed.id, timed.fence, "tokens", 0, 1, "[1]", Keep.LIVE)
+    await scene.store.streams.append([frames])
     await scene.store.queues.pause(["quiet", jobs_of("mail.send")])
     await scene.enqueue(queue="quiet", unique=Unique("daily", period=60.0))
     await scene.store.workers.lead("rollup", scene.worker, 15)
