@@ -27,6 +27,7 @@ from holdfast.store.contract.records import Want
 from holdfast.store.sqlite.node_facts import with_facts
 from holdfast.store.sqlite.rows import (
     after,
+    readable,
     to_datetime,
     to_json,
     to_optional_datetime,
@@ -132,15 +133,24 @@ def _pick(
             break
         line, limit = (want.queue, priority), want.limit - len(picked)
         rows = tx.rows(sql["pick"], (*line, marks.get(line, 0), tasks, limit))
-        picked += [
-            _picked(row, claimed_at, n >= want.free) for n, row in enumerate(rows, len(picked))
-        ]
-        last = picked[-1][0] if len(rows) == limit else tx.rows(sql["last"], line)[0][0]
+        picked += _readable(rows, claimed_at, want.free - len(picked))
+        last = rows[-1][3] if len(rows) == limit else tx.rows(sql["last"], line)[0][0]
         marks[line] = last + 1
     return picked
 
 
+def _readable(rows: Sequence[Row], claimed_at: datetime, free: int) -> list[_Picked]:
+    """The jobs of these rows; all but the first `free` are claimed ahead. A damaged job stays where
+    it is."""
+    try:
+        return [_picked(row, claimed_at, n >= free) for n, row in enumerate(rows)]
+    except TypeError:
+        good = [row for row in rows if readable(_picked, row, claimed_at, False) is not None]
+        return [_picked(row, claimed_at, n >= free) for n, row in enumerate(good)]
+
+
 def _picked(row: Row, claimed_at: datetime, ahead: bool) -> _Picked:
+    """Raises `TypeError` if a text stands where a number belongs."""
     (
         job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
         args, policy, created_at, ready_at, tags, headers, deadline_at, checkpoint,
@@ -152,8 +162,8 @@ def _picked(row: Row, claimed_at: datetime, ahead: bool) -> _Picked:
         priority,
         args,
         policy,
-        attempts,
-        crashes,
+        +attempts,
+        +crashes,
         fence + 1,
         to_datetime(created_at),
         to_datetime(ready_at),

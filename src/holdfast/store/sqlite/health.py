@@ -36,6 +36,7 @@ _ROWS = (
     Check("two places", "jobs in two places", Severity.PROBLEM, _BUG),
     Check("no place", "jobs in no place", Severity.PROBLEM, _BUG),
     Check("no body", "places without a job", Severity.PROBLEM, "restore the file from a backup"),
+    Check("damaged", "damaged jobs", Severity.PROBLEM, "restore the file from a backup"),
     Check("no job", "happenings without a job", Severity.PROBLEM, _BUG),
     Check("stray step", "steps or frames without a job", Severity.PROBLEM, _BUG),
     Check(

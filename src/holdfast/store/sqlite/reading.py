@@ -16,6 +16,8 @@ from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.records import Outcome, Page
 from holdfast.store.sqlite.filtering import arms_of, parameters
 from holdfast.store.sqlite.rows import (
+    readable,
+    require_numbers,
     to_datetime,
     to_json,
     to_optional_datetime,
@@ -64,27 +66,37 @@ def live(tx: Transaction, ids: Iterable[str]) -> list[Live]:
 
 
 def to_live(rows: Iterable[Sequence[Any]]) -> list[Live]:
-    return [
-        Live(
-            JobId(job_id), JobState(state), queue, task, policy, attempts, crashes, fence,
-            None if worker is None else WorkerId(worker), bool(cancel), bool(ahead),
-            to_optional_datetime(claimed_at), ties,
-        )
-        for (
-            job_id, state, queue, task, policy, attempts, crashes, fence, worker, cancel, ahead,
-            claimed_at, ties,
-        ) in rows
-    ]  # fmt: skip
+    return [job for row in rows if (job := readable(_live, *row)) is not None]
+
+
+def _live(
+    job_id: str, state: str, queue: str, task: str, policy: str, attempts: int, crashes: int,
+    fence: int, worker: str | None, cancel: int, ahead: int, claimed_at: int | None, ties: int,
+) -> Live:  # fmt: skip
+    require_numbers(attempts, crashes, fence, ties)
+    return Live(
+        JobId(job_id), JobState(state), queue, task, policy, attempts, crashes, fence,
+        None if worker is None else WorkerId(worker), bool(cancel), bool(ahead),
+        to_optional_datetime(claimed_at), ties,
+    )  # fmt: skip
 
 
 def get(tx: Transaction, ids: Iterable[str], errors: str = "errors") -> list[Job]:
     wanted = (to_json(set(ids)),)
     sql = steps("jobs/get")
     history: dict[str, list[ErrorEntry]] = {}
-    for job_id, attempt, kind, message, traceback, at, fingerprint in tx.rows(sql[errors], wanted):
-        entry = ErrorEntry(attempt, kind, message, traceback, to_datetime(at), fingerprint)
-        history.setdefault(job_id, []).append(entry)
-    return [_job(row, history) for row in tx.rows(sql["jobs"], wanted)]
+    for job_id, *error in tx.rows(sql[errors], wanted):
+        if (entry := readable(_error, *error)) is not None:
+            history.setdefault(job_id, []).append(entry)
+    jobs = [readable(_job, row, history) for row in tx.rows(sql["jobs"], wanted)]
+    return [job for job in jobs if job is not None]
+
+
+def _error(
+    attempt: int, kind: str, message: str, traceback: str | None, at: int, fingerprint: str | None
+) -> ErrorEntry:
+    require_numbers(attempt)
+    return ErrorEntry(attempt, kind, message, traceback, to_datetime(at), fingerprint)
 
 
 def ahead(tx: Transaction, job_id: str) -> int:
@@ -102,27 +114,31 @@ def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
 
 
 def life(tx: Transaction, ids: Iterable[str]) -> list[Happening]:
-    return [
-        Happening(
-            job_id=JobId(job_id),
-            at=to_datetime(at),
-            what=What(what),
-            attempt=attempt,
-            fence=fence,
-            worker_id=None if worker is None else WorkerId(worker),
-            claimed_at=to_optional_datetime(claimed_at),
-            due_at=to_optional_datetime(due_at),
-            by=by,
-            kind=kind,
-            message=message,
-            traceback=traceback,
-            fingerprint=fingerprint,
-        )
-        for (
-            job_id, at, what, attempt, fence, worker, claimed_at, due_at, by,
-            kind, message, traceback, fingerprint,
-        ) in tx.rows(script("jobs/life"), (to_json(set(ids)),))
-    ]  # fmt: skip
+    rows = tx.rows(script("jobs/life"), (to_json(set(ids)),))
+    return [told for row in rows if (told := readable(_happening, row)) is not None]
+
+
+def _happening(row: Row) -> Happening:
+    (
+        job_id, at, what, attempt, fence, worker, claimed_at, due_at, by,
+        kind, message, traceback, fingerprint,
+    ) = row  # fmt: skip
+    require_numbers(attempt, fence)
+    return Happening(
+        job_id=JobId(job_id),
+        at=to_datetime(at),
+        what=What(what),
+        attempt=attempt,
+        fence=fence,
+        worker_id=None if worker is None else WorkerId(worker),
+        claimed_at=to_optional_datetime(claimed_at),
+        due_at=to_optional_datetime(due_at),
+        by=by,
+        kind=kind,
+        message=message,
+        traceback=traceback,
+        fingerprint=fingerprint,
+    )
 
 
 def page(
@@ -181,6 +197,7 @@ def _job(row: Row, history: Mapping[str, Sequence[ErrorEntry]]) -> Job:
         worker_id, claimed_at, due_at, deadline_at, finished_at, expires_at, reason, result,
         fraction, message, checkpoint, progress_at, *body,
     ) = row  # fmt: skip
+    require_numbers(priority, attempts, crashes, fence, ties)
     progress = None
     if progress_at is not None:
         progress = Progress(fraction, message, checkpoint, to_datetime(progress_at))

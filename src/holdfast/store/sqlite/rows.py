@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -17,6 +20,22 @@ LATEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 
 _encoder = msgspec.json.Encoder()
 _texts = msgspec.json.Decoder(tuple[str, ...])
+
+
+def readable(read: Callable[..., T], *columns: Any) -> T | None:
+    """What these columns say. None if something other than holdfast wrote one of them: SQLite keeps
+    a text also where a number belongs. Doctor shows such a job, and lists, claims and sweeps go on
+    without it."""
+    try:
+        return read(*columns)
+    except (msgspec.DecodeError, TypeError, ValueError):
+        return None
+
+
+def require_numbers(*columns: object) -> None:
+    for column in columns:
+        if type(column) is not int:
+            raise TypeError(f"expected a number, got {column!r}")
 
 
 def to_micros(moment: datetime) -> int:
