@@ -6,6 +6,7 @@ jobs. The answer is the same for whoever shows it.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -77,9 +78,14 @@ class OverviewReader:
         store = self._store
         workers = await store.workers.find()
         now = await self._now(workers)
-        queues, paused = await store.queues.find(), await store.queues.paused()
         since, until = now - SPAN, now + timedelta(minutes=1)
-        points = await store.telemetry.series(Step.MINUTE, since, until, Grain.ALL)
+        queues, paused, points, failures, operations = await asyncio.gather(
+            store.queues.find(),
+            store.queues.paused(),
+            store.telemetry.series(Step.MINUTE, since, until, Grain.ALL),
+            store.failures.find(since=since, muted=False, limit=FAILURES_SHOWN),
+            store.operations.find(states=UNDER_WAY, limit=OPERATIONS_SHOWN),
+        )
         times = _merged(point.times for point in points)
         return Overview(
             kind=store.kind,
@@ -92,8 +98,8 @@ class OverviewReader:
             minutes=_minutes(points),
             wait=Percentiles.of(times.wait),
             run=Percentiles.of(times.run),
-            failures=await store.failures.find(since=since, muted=False, limit=FAILURES_SHOWN),
-            operations=await store.operations.find(states=UNDER_WAY, limit=OPERATIONS_SHOWN),
+            failures=failures,
+            operations=operations,
         )
 
     async def _now(self, workers: list[WorkerInfo]) -> datetime:

@@ -5,6 +5,7 @@ Each reason is a fact read from the store, never a guess.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from enum import StrEnum
 
@@ -116,8 +117,7 @@ def about_running(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
 
 async def about_ready(store: Store, job: Job) -> list[Reason]:
     """What keeps a ready job from being claimed, and how many are ahead of it."""
-    ahead = await store.jobs.ahead(job.id)
-    reasons = await obstacles(store, job)
+    ahead, reasons = await asyncio.gather(store.jobs.ahead(job.id), obstacles(store, job))
     if ahead:
         fact = f"{ahead} ready jobs are ahead of it in queue {job.queue!r}"
         reasons.append(Reason("in-line", fact, Who.WORKER, *_way_ahead(job)))
@@ -126,11 +126,12 @@ async def about_ready(store: Store, job: Job) -> list[Reason]:
 
 async def obstacles(store: Store, job: Job) -> list[Reason]:
     """What keeps every ready job of this queue and task from being claimed."""
-    queues = await store.queues.find([job.queue])
+    queues, workers, paused = await asyncio.gather(
+        store.queues.find([job.queue]), store.workers.find(), store.queues.paused()
+    )
     queue = queues[0] if queues else None
-    workers = await store.workers.find()
     return [
-        *_about_pauses(job, await store.queues.paused()),
+        *_about_pauses(job, paused),
         *_about_queue(job, queue),
         *(_about_service(job, workers) or _about_room(job, queue, workers)),
     ]

@@ -3,7 +3,8 @@ other partition. The copy of the first partition is the one that is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
@@ -13,7 +14,7 @@ from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import QueueRow
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import line_name, nested, queue_row, to_queue_row
-from holdfast.store.valkey.telemetry import counts
+from holdfast.store.valkey.telemetry import Counts, counts
 
 
 class ValkeyQueues(ValkeyVerbs):
@@ -44,12 +45,13 @@ class ValkeyQueues(ValkeyVerbs):
         return sorted({queue for state, queue, _ in lines if state is JobState.READY})
 
     async def find(self, names: Sequence[str] = ()) -> list[QueueInfo]:
-        rows = await self._rows()
-        counted, oldest = await self._counted(names)
+        rows, by_partition, now = await asyncio.gather(
+            self._rows(), counts(self._connections), self._connections.now_micros()
+        )
+        counted, oldest = await self._counted(by_partition, set(names))
         shown = rows.keys() | counted.keys()
         if names:
             shown &= set(names)
-        now = await self._connections.now_micros()
         return [
             _info(now, name, rows.get(name), counted.get(name, {}), oldest.get(name))
             for name in sorted(shown)
@@ -65,13 +67,13 @@ class ValkeyQueues(ValkeyVerbs):
         return {name: to_queue_row(row) for name, row in paired(found)}
 
     async def _counted(
-        self, names: Sequence[str]
+        self, by_partition: list[Counts], names: Set[str]
     ) -> tuple[dict[str, dict[JobState, int]], dict[str, int]]:
         """How many jobs each queue has by state, and since when its oldest ready job is
         ready."""
         counted: dict[str, dict[JobState, int]] = {}
         lines: list[tuple[int, str, str]] = []
-        for partition, by_line in enumerate(await counts(self._connections)):
+        for partition, by_line in enumerate(by_partition):
             for (state, queue, task), number in by_line.items():
                 if not names or queue in names:
                     states = counted.setdefault(queue, {})

@@ -6,6 +6,7 @@ records of a step first; bodies are read only of jobs that passed.
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
 from holdfast.store.valkey.filtering import Filtering
 from holdfast.store.valkey.layout import Record
 from holdfast.store.valkey.moments import to_datetime
-from holdfast.store.valkey.telemetry import counts, tallies
+from holdfast.store.valkey.telemetry import Counts, counts, tallies
 from holdfast.store.walks import NO_JOBS, Walk
 
 COUNTED_AHEAD = 1_000
@@ -65,14 +66,16 @@ class ValkeyReading(ValkeyVerbs):
         return found
 
     async def ahead(self, job_id: JobId) -> int:
-        [(_, blob)] = await _blobs(self._connections, [job_id], "s")
+        [(_, blob)], by_partition = await asyncio.gather(
+            _blobs(self._connections, [job_id], "s"), counts(self._connections)
+        )
         row = rows.readable(rows.to_record, blob)
         if row is None or row.state != JobState.READY:
             return 0
         place = {"priority": row.priority, "seq": row.seq + job_id, "limit": COUNTED_AHEAD}
         calls = [
             ("jobs/ahead", partition, {**place, "lines": lines})
-            for partition, lines in (await self._ready_lines(row.queue)).items()
+            for partition, lines in _ready_lines(by_partition, row.queue).items()
         ]
         counted: list[int] = await self._connections.call_each(calls) if calls else []
         return min(COUNTED_AHEAD, sum(counted))
@@ -123,15 +126,6 @@ class ValkeyReading(ValkeyVerbs):
         ]
         dead = sum(await self._connections.commands(reads)) if which.states_possible else 0
         return {JobState.FAILED: dead} if dead else {}
-
-    async def _ready_lines(self, queue: str) -> dict[int, list[str]]:
-        """The lines of a queue that are not empty, by partition."""
-        found: dict[int, list[str]] = {}
-        for partition, counted in enumerate(await counts(self._connections)):
-            for state, its_queue, task in counted:
-                if state is JobState.READY and its_queue == queue:
-                    found.setdefault(partition, []).append(rows.line_name(queue, task))
-        return found
 
     async def _filtering(self, which: JobFilter) -> Filtering | None:
         """None if the tallies say that the filter means no job."""
@@ -244,6 +238,16 @@ async def _blobs(
     for (_, mine), answer in zip(places, await connections.commands(reads), strict=True):
         columns = [answer[n * len(mine) : (n + 1) * len(mine)] for n in range(len(kinds))]
         found += zip(mine, *columns, strict=True)
+    return found
+
+
+def _ready_lines(by_partition: Sequence[Counts], queue: str) -> dict[int, list[str]]:
+    """The lines of a queue that are not empty, by partition."""
+    found: dict[int, list[str]] = {}
+    for partition, counted in enumerate(by_partition):
+        for state, its_queue, task in counted:
+            if state is JobState.READY and its_queue == queue:
+                found.setdefault(partition, []).append(rows.line_name(queue, task))
     return found
 
 

@@ -18,6 +18,9 @@ from holdfast.store.valkey.measures import ValkeyMeasures, counted, first_minute
 from holdfast.store.valkey.replies import numbers_in, paired
 from holdfast.store.valkey.rows import STATES, line_name, split_count
 
+Counts = dict[tuple[JobState, str, str], int]
+"""Numbers of jobs by state, queue and task."""
+
 RECOUNT_BATCH = 1_000
 LISTED = ("live", *(f"ended:{state}" for state in sorted(ENDED)))
 """The sets that together list every job once."""
@@ -91,7 +94,7 @@ async def tallies(connections: Connections, queues: Sequence[str] = ()) -> list[
     return [Tally(*place, jobs) for place, jobs in sums.items() if jobs]
 
 
-async def counts(connections: Connections) -> list[dict[tuple[JobState, str, str], int]]:
+async def counts(connections: Connections) -> list[Counts]:
     """How many jobs there are by state, queue and task, in each partition."""
     reads = [("HGETALL", connections.key(p, "counts")) for p in connections.partitions]
     return [

@@ -6,6 +6,8 @@ partition keeps the workers' rows, and decides whether a worker is known.
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -26,7 +28,7 @@ from holdfast.store.contract.workers import (
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import WorkerRow
 from holdfast.store.valkey.moments import SECOND, finite, to_datetime, to_optional_datetime
-from holdfast.store.valkey.replies import paired, scored
+from holdfast.store.valkey.replies import numbers_in, paired, scored
 from holdfast.store.valkey.rows import to_worker_row
 
 HOME = 0
@@ -122,33 +124,24 @@ class ValkeyWorkers(ValkeyVerbs):
         return {name: int(number) for name, number in paired(found)}
 
     async def find(self) -> list[WorkerInfo]:
+        """Everything is asked at once, the time last."""
         connections = self._connections
-        rows, leases = await connections.commands(
-            [
-                ("HGETALL", connections.key(HOME, "workers")),
-                ("ZRANGEBYSCORE", connections.key(HOME, "leases"), "-inf", "+inf", "WITHSCORES"),
-            ]
+        leases = ("ZRANGEBYSCORE", connections.key(HOME, "leases"), "-inf", "+inf", "WITHSCORES")
+        rows, leased, held, now = await asyncio.gather(
+            connections.command("HGETALL", connections.key(HOME, "workers")),
+            connections.command(*leases),
+            connections.everywhere("workers/running"),
+            connections.now_micros(),
         )
-        told = {worker: to_worker_row(row) for worker, row in paired(rows)}
-        expires = dict(scored(leases))
-        running = await self._running([*told])
-        now = await connections.now_micros()
+        expires = dict(scored(leased))
+        running: Counter[str] = Counter()
+        for of_partition in held:
+            running.update(numbers_in(of_partition))
         found = [
-            _info(worker, row, expires.get(worker, 0.0), now, running[worker])
-            for worker, row in told.items()
+            _info(worker, to_worker_row(row), expires.get(worker, 0.0), now, running[worker])
+            for worker, row in paired(rows)
         ]
         return sorted(found, key=lambda worker: (worker.started_at, worker.id))
-
-    async def _running(self, workers: list[str]) -> dict[str, int]:
-        connections = self._connections
-        reads = [
-            ("ZCARD", connections.key(partition, f"held:{worker}"))
-            for worker in workers
-            for partition in connections.partitions
-        ]
-        held = await connections.commands(reads) if reads else []
-        each = connections.options.partitions
-        return {w: sum(held[n * each : (n + 1) * each]) for n, w in enumerate(workers)}
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
         """Candidates are read first; the script checks each again before it removes it."""
