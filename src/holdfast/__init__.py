@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from holdfast.job.stream import Frame
     from holdfast.job.unique import UniqueBy
     from holdfast.job.vote import Approval, Vote
+    from holdfast.limits.model import Concurrency, Limit
     from holdfast.resources import Depends, Shared
     from holdfast.schedule.model import (
         CatchUp,
@@ -156,6 +157,7 @@ __all__ = [
     "Client",
     "CommandFailed",
     "CommandOutput",
+    "Concurrency",
     "Context",
     "CurrentJob",
     "Decision",
@@ -194,6 +196,7 @@ __all__ = [
     "Keyring",
     "LedgerEntry",
     "Life",
+    "Limit",
     "Moment",
     "NoKey",
     "NoTransaction",
@@ -301,6 +304,7 @@ _HOMES = {
     "holdfast.job.unique": ("UniqueBy",),
     "holdfast.encryption.keyring": ("Keyring",),
     "holdfast.insights.key_use": ("KeyStatus", "KeyUse"),
+    "holdfast.limits.model": ("Concurrency", "Limit"),
     "holdfast.resources": ("Depends", "Shared"),
     "holdfast.schedule.model": (
         "CatchUp",

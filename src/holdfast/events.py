@@ -91,6 +91,7 @@ EVENTS: Mapping[str, str] = {
     "job.stuck_handler_returned": "A stuck handler returned; its slot is free again.",
     "job.end_refused": "The store refused an end: the job's fence or state is another by now.",
     "job.caller_untold": "A job waited for what it called, which has ended; it is told now.",
+    "limit.miscounted": "A bucket counted other than its leases say; it is corrected.",
     "job.signal_overlooked": "A suspended job waited for a signal that was kept; it is woken.",
     "job.steps_unused": "A job succeeded without asking for steps that it had recorded before.",
     "job.not_committed": "A handler rolled back the transaction in which it had ended its job.",

@@ -16,6 +16,8 @@ from holdfast.background.service import Loop, Service
 from holdfast.events import Events
 from holdfast.handlers.registry import Handler
 from holdfast.insights.publishing import CatalogueService
+from holdfast.limits.model import Limit
+from holdfast.limits.service import LimitService
 from holdfast.operations.service import OperationService
 from holdfast.reconcile.standard import ReconcileService
 from holdfast.schedule.model import Definition
@@ -33,6 +35,8 @@ class ServiceHost(Protocol):
     def events(self) -> Events: ...
     @property
     def schedules(self) -> Mapping[str, Definition]: ...
+    @property
+    def limits(self) -> Mapping[str, Limit]: ...
     @property
     def providers(self) -> Providers: ...
     def tasks_with_queues(self) -> Iterable[tuple[Handler, str]]:
@@ -82,8 +86,13 @@ def _catalogue(
     return CatalogueService(host.store, host.events, host.tasks_with_queues, options)
 
 
-# Schedules come first: a plan that fires makes a job, and the same pass can still promote the job.
-SERVICES: tuple[MakeService, ...] = (_schedules, _reconcilers, _operations, _catalogue)
+def _limits(host: ServiceHost, options: ReconcileOptions, replicas: Replicas) -> BackgroundService:
+    return LimitService(host.store, host.events, host.limits, options)
+
+
+# Limits come first: a job of a limit that the store does not know waits. Then schedules: a plan
+# that fires makes a job, and the same pass can still promote the job.
+SERVICES: tuple[MakeService, ...] = (_limits, _schedules, _reconcilers, _operations, _catalogue)
 
 
 def make_services(

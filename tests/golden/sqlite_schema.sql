@@ -4,6 +4,8 @@ CREATE INDEX holdfast_audit_newest on holdfast_audit (begun_at, id);
 
 CREATE INDEX holdfast_audit_target on holdfast_audit (target, begun_at, id) where target <> '';
 
+CREATE INDEX holdfast_bucket_opens on holdfast_bucket (opens_at) where has_waiting and opens_at is not null;
+
 CREATE INDEX holdfast_deadline_at on holdfast_deadline (at);
 
 CREATE INDEX holdfast_flow_expires on holdfast_flow (expires_at) where expires_at is not null;
@@ -24,6 +26,12 @@ CREATE INDEX holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not
 CREATE INDEX holdfast_ledger_newest on holdfast_ledger (schedule, at desc, scope);
 
 CREATE INDEX holdfast_ledger_open on holdfast_ledger (schedule, at, scope) where decision in ('failed', 'waiting');
+
+CREATE UNIQUE INDEX holdfast_line_of on holdfast_line (queue, priority, task, buckets);
+
+CREATE INDEX holdfast_line_open on holdfast_line (queue, priority, turn) where parked_at is null;
+
+CREATE INDEX holdfast_line_parked on holdfast_line (parked_at, priority, turn) where parked_at is not null;
 
 CREATE UNIQUE INDEX holdfast_node_name on holdfast_node (flow_id, name);
 
@@ -77,6 +85,17 @@ CREATE TABLE holdfast_blocked (
     crashes integer not null,
     fence integer not null,
     ties integer not null
+) without rowid;
+
+CREATE TABLE holdfast_bucket (
+    name text primary key,
+    in_use integer not null default 0,
+    override text,
+    shut_until integer,
+    throttles integer not null default 0,
+    has_waiting integer not null default 0,
+    opens_at integer,
+    touched_at integer not null
 ) without rowid;
 
 CREATE TABLE holdfast_counter (
@@ -235,7 +254,7 @@ CREATE TABLE holdfast_lease (
     claimed_at integer not null,
     timeout_at integer,
     ahead integer not null default 0
-) without rowid;
+, buckets text) without rowid;
 
 CREATE TABLE holdfast_ledger (
     schedule text not null,
@@ -248,6 +267,29 @@ CREATE TABLE holdfast_ledger (
     job_id text,
     primary key (schedule, scope, at)
 ) without rowid;
+
+CREATE TABLE holdfast_limit_rule (
+    name text primary key,
+    settings text not null,
+    edited integer not null default 0,
+    retired integer not null default 0,
+    revision integer not null default 1
+) without rowid;
+
+CREATE TABLE holdfast_limited (
+    job_id text primary key,
+    buckets text not null
+) without rowid;
+
+CREATE TABLE holdfast_line (
+    id integer primary key,
+    queue text not null,
+    priority integer not null,
+    task text not null,
+    buckets text not null,
+    turn integer not null,
+    parked_at text
+);
 
 CREATE TABLE holdfast_measure (
     minute integer not null,
@@ -342,7 +384,7 @@ CREATE TABLE holdfast_queue (
     settings text not null default '{}' -- what differs from the defaults
 ) without rowid;
 
-CREATE TABLE holdfast_ready (
+CREATE TABLE "holdfast_ready" (
     queue text not null,
     priority integer not null,
     seq integer not null,
@@ -353,7 +395,8 @@ CREATE TABLE holdfast_ready (
     fence integer not null,
     ties integer not null,
     ready_at integer not null,
-    primary key (queue, priority, seq)
+    line integer not null default 0,
+    primary key (line, queue, priority, seq)
 ) without rowid;
 
 CREATE TABLE holdfast_rolling (

@@ -85,6 +85,7 @@ class FlakyStore:
         self.steps: Any = _Noun(store.steps, line)
         self.signals: Any = _Noun(store.signals, line)
         self.streams: Any = _Noun(store.streams, line)
+        self.limits: Any = _Noun(store.limits, line)
         self.failures: Any = _Noun(store.failures, line)
         self.telemetry: Any = _Noun(store.telemetry, line)
         self.wakeups = store.wakeups

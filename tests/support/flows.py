@@ -101,9 +101,8 @@ def new_flow(
             node,
             new_job(
                 id=ids[node],
-                ties=int(Tie.NODE),
                 blocked=bool(gates[node]),
-                **{"args": "{}", **(node_options or {}).get(node, {})},
+                **{"args": "{}", "ties": int(Tie.NODE), **(node_options or {}).get(node, {})},
             ),
             gates[node],
             inputs=None,

@@ -3,8 +3,8 @@
 All live jobs are ended and all flows with them, all open plans decided, the clock is moved past
 every retention, workers are swept. What is then left must be what `docs/reference/valkey-keys.md`
 says is kept: the layout's version, the queues and what is paused, roles that somebody led, totals,
-what workers counted, all times ever measured and how far minutes are rolled up, and schedules with
-their cursors.
+what workers counted, all times ever measured and how far minutes are rolled up, limits and the last
+turn of a line, and schedules with their cursors.
 When these are deleted too, nothing of them may be left.
 """
 
@@ -31,8 +31,8 @@ from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ValkeyServer
 
 ROLLED = ("closed", "rolled", "ever")
-COUNTERS = ("wake_counters", "totals", "worker_counts", "happenings")
-KEPT = ("meta", "queues", "paused", "leaders", *COUNTERS, *ROLLED)
+COUNTERS = ("wake_counters", "totals", "worker_counts", "happenings", "turn")
+KEPT = ("meta", "queues", "paused", "leaders", "limits", *COUNTERS, *ROLLED)
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 BOOKS = {"traffic", "measures", "series"}
 LAST_MINUTE = 2**40
@@ -88,6 +88,8 @@ async def _remove_all(store: ValkeyStore, clock: ManualClock, kinds: frozenset[s
     for kind, prune in (*_prunes(store).items(), *_prunes(store).items()):
         while kind in kinds and await prune():  # twice: jobs let the flows go that they had called
             pass
+    if "buckets" in kinds:
+        await _forget_buckets(store)
     if kinds & {"workers", "leases"}:
         await store.workers.sweep(10_000, 0.0)
     if kinds & BOOKS:
@@ -107,6 +109,14 @@ def _prunes(store: Store) -> dict[str, Callable[[], Awaitable[object]]]:
         "failures": lambda: store.failures.prune(1_000, 0.0, 0),
         "shelf": lambda: store.shelf.prune(1_000),
     }
+
+
+async def _forget_buckets(store: Store) -> None:
+    """Settings of their own are dropped, and all buckets that hold nothing are forgotten."""
+    for limit in await store.limits.find():
+        for bucket in await store.limits.buckets(limit.name, 1_000):
+            await store.limits.override(limit.name, bucket.key, None)
+    await store.limits.recount(1_000, idle_for=-1.0)
 
 
 async def _close_books(store: Store, clock: ManualClock) -> None:

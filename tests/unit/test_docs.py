@@ -93,6 +93,15 @@ def run(script: Path | str, folder: Path, *words: str) -> subprocess.CompletedPr
 
 
 SAID = {
+    "limits.py": [
+        "acme: at most 2 at once",
+        "bits: at most 2 at once",
+        "coal: at most 2 at once",
+        "service: counts 0",
+        "tenant:acme counts 0",
+        "tenant:bits counts 0",
+        "tenant:coal counts 0",
+    ],
     "flow.py": [
         "waiting: thumbnail, publish",
         "summer, by ann: summer-1.jpg@200, summer-2.jpg@200, summer-3.jpg@200, summer-4.jpg@200",

@@ -13,6 +13,7 @@ from holdfast.client.audit import AuditVerbs
 from holdfast.client.client import Client
 from holdfast.client.failures import FailureVerbs
 from holdfast.client.keys import KeyVerbs
+from holdfast.client.limits import LimitVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
@@ -38,6 +39,7 @@ NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
     (FailureVerbs, lambda sync: sync.failures),
     (SignalVerbs, lambda sync: sync.signals),
     (StreamVerbs, lambda sync: sync.streams),
+    (LimitVerbs, lambda sync: sync.limits),
     (TelemetryVerbs, lambda sync: sync.telemetry),
 ]
 
@@ -67,6 +69,7 @@ def test_every_verb_is_there_with_its_parameters_and_a_docstring(
         "failures",
         "signals",
         "streams",
+        "limits",
         "telemetry",
     }
     assert public - nouns == set(verbs(noun))

@@ -43,6 +43,7 @@ class ReconcileOptions:
     unserved: float = 15.0
     stream_trim: float = 60.0
     live_kept: float = 60.0
+    buckets: float = 30.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY

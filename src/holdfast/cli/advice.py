@@ -43,12 +43,24 @@ def _arguments(action: Action) -> list[str]:
             return ["doctor", "--fix"]
         case Noun.OPERATIONS:
             return [action.noun, action.verb.replace("_", "-"), action.target]
-        case Noun.WORKERS if action.verb is Verb.DRAIN:
-            return [action.noun, action.verb, action.target]
+        case Noun.LIMITS:
+            return [action.noun, *_on_limits(action)]
         case Noun.WORKERS:
-            return ["worker", "app:app", *(["--queues", action.target] if action.target else [])]
+            return _on_workers(action)
         case _:
             assert_never(action.noun)
+
+
+def _on_workers(action: Action) -> list[str]:
+    if action.verb is Verb.DRAIN:
+        return [action.noun, action.verb, action.target]
+    return ["worker", "app:app", *(["--queues", action.target] if action.target else [])]
+
+
+def _on_limits(action: Action) -> list[str]:
+    key = [f"--key={action.which['key']}"] if "key" in action.which else []
+    how = ["--most", "N"] if action.verb is Verb.SET else ["--for", str(action.value)]
+    return [action.verb, action.target, *key, *how]
 
 
 def _on_jobs(action: Action) -> list[str]:

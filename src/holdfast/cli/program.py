@@ -17,6 +17,7 @@ MODULES = {
     "schedules": ["schedules", "schedules_verbs"],
     "flows": ["flows"],
     "waits": ["signals", "votes"],
+    "limits": ["limits"],
     "workers": ["workers", "workers_drain"],
     "top": ["top"],
     "operations": ["operations"],
@@ -65,6 +66,7 @@ tasks_group = _group("tasks", "Look at paused tasks, pause and resume them.")
 schedules_group = _group("schedules", "Look at schedules, question and change them.")
 flows_group = _group("flows", "Look at flows, cancel, pause, resume and retry them.")
 waits_group = _group("waits", "Look at what suspended jobs wait for, and answer.")
+limits_group = _group("limits", "Look at limits and their buckets, change, shut and open them.")
 workers_group = _group("workers", "Look at workers, and tell them to leave.")
 operations_group = _group("operations", "Look at acts on many jobs, stop and undo them.")
 failures_group = _group("failures", "Look at errors by cause, mute them, run their jobs again.")

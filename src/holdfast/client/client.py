@@ -3,8 +3,8 @@
 The verbs on jobs are methods of `Client`. The verbs on queues, tasks, schedules, workers, the
 audit, keys, operations and failures are methods of `client.queues`, `client.tasks`,
 `client.schedules`, `client.workers`, `client.audit`, `client.keys`, `client.operations` and
-`client.failures`, those on flows and signals of `client.flows` and `client.signals`. The verbs that
-change jobs are in `operating.py`.
+`client.failures`, those on flows, signals and limits of `client.flows`, `client.signals` and
+`client.limits`. The verbs that change jobs are in `operating.py`.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from holdfast.store.contract.store import Store
 if TYPE_CHECKING:
     from holdfast.client.failures import FailureVerbs
     from holdfast.client.flows import FlowVerbs
+    from holdfast.client.limits import LimitVerbs
     from holdfast.client.operations import OperationVerbs
     from holdfast.client.schedules import ScheduleVerbs
     from holdfast.client.signals import SignalVerbs
@@ -117,6 +118,13 @@ class Client(OperatorVerbs):
         from holdfast.client.flows import FlowVerbs
 
         return FlowVerbs(self._store, self._acts)
+
+    @cached_property
+    def limits(self) -> LimitVerbs:
+        """The verbs on limits, imported with their first use."""
+        from holdfast.client.limits import LimitVerbs
+
+        return LimitVerbs(self._store, self._acts)
 
     @cached_property
     def signals(self) -> SignalVerbs:

@@ -34,6 +34,7 @@ from holdfast.job import checks
 if TYPE_CHECKING:
     from holdfast.client.sync_nouns import (
         SyncFailureVerbs,
+        SyncLimitVerbs,
         SyncOperationVerbs,
         SyncScheduleVerbs,
         SyncSignalVerbs,
@@ -148,6 +149,13 @@ class SyncClient(SyncVerbs):
         from holdfast.client.sync_nouns import SyncScheduleVerbs
 
         return SyncScheduleVerbs(self._app, lambda client: client.schedules)
+
+    @cached_property
+    def limits(self) -> SyncLimitVerbs:
+        """The verbs on limits."""
+        from holdfast.client.sync_nouns import SyncLimitVerbs
+
+        return SyncLimitVerbs(self._app, lambda client: client.limits)
 
     @cached_property
     def signals(self) -> SyncSignalVerbs:

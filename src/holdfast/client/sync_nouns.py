@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.client.failures import FailureVerbs
+from holdfast.client.limits import LimitVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.signals import SignalVerbs
@@ -55,6 +56,19 @@ class SyncStreamVerbs(SyncVerbs):
         follower = Follower(job_id, name, after, waits=follow)
         while not follower.is_over:
             yield from self._begin(follower.more).wait()
+
+
+class SyncLimitVerbs(SyncVerbs):
+    """Read limits and their buckets, change them, shut and open them."""
+
+    all = plain(LimitVerbs.all)
+    buckets = plain(LimitVerbs.buckets)
+    get = plain(LimitVerbs.get)
+    holders = plain(LimitVerbs.holders)
+    set = plain(LimitVerbs.set)
+    inherit = plain(LimitVerbs.inherit)
+    drain = plain(LimitVerbs.drain)
+    retire = plain(LimitVerbs.retire)
 
 
 class SyncOperationVerbs(SyncVerbs):

@@ -30,6 +30,7 @@ from holdfast.flow.inputs import Input, Path, encode_inputs
 from holdfast.flow.model import NewEdge, NewGate, NewNode
 from holdfast.job import checks
 from holdfast.job.ids import JobId
+from holdfast.job.passing import buckets_of
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.retry import Retry
@@ -90,7 +91,15 @@ class FlowBuilder:
         job = self._job(task, _encoded(task, arguments, (), partly=True))
         node: MapNode[R] = self._new(MapNode, task, job)
         self._plans[node] = MapPlan(
-            node.name, job.task, job.queue, job.policy, job.args, over, job.priority, job.tags
+            node.name,
+            job.task,
+            job.queue,
+            job.policy,
+            job.args,
+            over,
+            job.priority,
+            job.tags,
+            buckets=job.buckets,
         )
         self._over[node] = items
         node.take(outputs_in({"items": items}))
@@ -121,7 +130,10 @@ class FlowBuilder:
         if template is None:
             changed = tuple(self._changed(task.options).items())
             template = self._templates[task] = _template(task, changed)
-        return msgspec.structs.replace(template, args=args)
+        if not task.options.limits:
+            return msgspec.structs.replace(template, args=args)
+        passed = buckets_of(task.name, task.options.limits, msgspec.json.decode(args))
+        return msgspec.structs.replace(template, args=args, buckets=passed)
 
     def _changed(self, options: JobOptions) -> dict[str, Any]:
         """The options that nodes have otherwise than the task itself."""
@@ -165,7 +177,9 @@ class FlowBuilder:
         others = tuple(Join(job) for job in joined_by)
         plan = msgspec.structs.replace(self._plans[node], name=node.name, joins=(*joins, *others))
         text = _with_items(plan, self._over[node])
-        return msgspec.structs.replace(node.job, task=MAP, args=text, policy=MAP_POLICY)
+        return msgspec.structs.replace(
+            node.job, task=MAP, args=text, policy=MAP_POLICY, ties=int(Tie.NODE), buckets=None
+        )
 
 
 def _template(task: Task[..., Any], changed: tuple[tuple[str, Any], ...]) -> NewJob:
@@ -182,8 +196,9 @@ def _new_template(task: Task[..., Any], changed: dict[str, Any]) -> NewJob:
     for word, given in (("unique", options.unique), ("run_at", options.run_at)):
         if given is not None:
             raise BadOption(word, "left out for a node of a flow: a flow may have one", given)
-    job = JobMaker(task.name, options.using(changed)).make("")
-    return msgspec.structs.replace(job, id=UNMINTED, ties=int(Tie.NODE))
+    job = JobMaker(task.name, options.using({**changed, "limits": ()})).make("")
+    ties = Tie.NODE | Tie.PERMITS if options.limits else Tie.NODE
+    return msgspec.structs.replace(job, id=UNMINTED, ties=int(ties))
 
 
 def upstreams(node: Node[Any]) -> list[Node[Any]]:

@@ -50,6 +50,7 @@ from holdfast.task import Task, TaskHost
 
 if TYPE_CHECKING:
     from holdfast.handlers.pools import ChildPool
+    from holdfast.limits.model import Concurrency, Limit
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
     from holdfast.steps.calls import MakesCalls
@@ -111,6 +112,7 @@ class Tasks(DeclaresCommands):
         self.registry = Registry()
         self.tasks = TasksByName()
         self.schedules: dict[str, Definition] = {}
+        self.limits: dict[str, Limit] = {}
         self.providers = Providers()
         self.pools: dict[str, ChildPool] = {}
         self._prefix = prefix
@@ -277,6 +279,19 @@ class Tasks(DeclaresCommands):
         `(scope, after, now)` that gives the plan times later than `after`, up to `now`."""
         return self._provider(lambda owner: owner.providers.planners, "planner", name)
 
+    # Limits ------------------------------------------------------------------------------
+
+    def limit(self, name: str, settings: Concurrency, /) -> Limit:
+        """Define a limit that tasks name in `limits=[…]`: `app.limit("tenant", Concurrency(5))`.
+        It counts in all workers together. A worker of this app tells the store of it; what an
+        operator has set there counts."""
+        from holdfast.limits.model import declared  # most programs have no limit
+
+        limit = declared(name, settings)
+        free = "one that is free: a limit is defined once, and shared by tasks"
+        self._register(lambda owner: owner.limits, "name of a limit", free, name, limit)
+        return limit
+
     def _provider(
         self, book: Callable[[Tasks], MutableMapping[str, Any]], what: str, name: str
     ) -> Callable[[F], F]:
@@ -355,6 +370,7 @@ class Tasks(DeclaresCommands):
             ("scope provider", mine.scopes, other.scopes),
             ("planner", mine.planners, other.planners),
             ("pool name", self.pools, one.pools),
+            ("name of a limit", self.limits, one.limits),
         ]
 
     def _lineage(self) -> list[Tasks]:

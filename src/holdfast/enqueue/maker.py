@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -12,8 +13,10 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
 from holdfast.job.ids import new_job_id
+from holdfast.job.passing import LIMITS, buckets_of
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
+from holdfast.job.ties import NO_TIES, Tie
 from holdfast.job.unique import Unique, UniqueBy
 
 
@@ -27,6 +30,8 @@ class JobMaker:
         self._signature = signature
         self._id = None if options.id is None else check_job_id(options.id)
         _check_chosen(task, options.unique, signature)
+        _check_keys(task, options, signature)
+        self._beside = LIMITS if options.limits else None
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
         self._delay = None if options.delay is None else checks.wait("delay", options.delay)
@@ -39,7 +44,7 @@ class JobMaker:
         options = self._options
         unique = None if options.unique is None else self._unique(options.unique, args)
         return NewJob(
-            self._id or new_job_id(None if unique is None else unique.key),
+            self._id or new_job_id(self._beside if unique is None else unique.key),
             self._task,
             options.queue,
             args,
@@ -52,7 +57,22 @@ class JobMaker:
             unique,
             options.tags,
             self._headers if headers is None else options.headers_json(headers),
+            int(Tie.PERMITS) if options.limits else NO_TIES,
+            False,
+            self._buckets(args) if options.limits else None,
         )
+
+    def _buckets(self, args: str) -> str | None:
+        return buckets_of(self._task, self._options.limits, self._given(args))
+
+    def _given(self, args: str) -> dict[str, Any]:
+        """The arguments of a call. If the signature is known, defaults are filled in, so that a
+        call that passes a default and a call that leaves it out count as the same."""
+        signature = self._signature
+        found: dict[str, Any] = (
+            msgspec.json.decode(args) if signature is None else signature.completed(args)
+        )
+        return found
 
     def _unique(self, by: str | UniqueBy, args: str) -> Unique:
         by = UniqueBy(key=by) if isinstance(by, str) else by
@@ -66,11 +86,8 @@ class JobMaker:
         return Unique(key, by.states, by.on_conflict, max_wait, period)
 
     def _chosen(self, names: tuple[str, ...], args: str) -> str:
-        """The chosen arguments as canonical JSON, or the digest of a long JSON text. If the
-        signature is known, defaults are filled in, so that a call that passes a default and a call
-        that leaves it out have the same key."""
-        signature = self._signature
-        given = msgspec.json.decode(args) if signature is None else signature.completed(args)
+        """The chosen arguments as canonical JSON, or the digest of a long JSON text."""
+        given = self._given(args)
         missing = [name for name in names if name not in given]
         if missing:
             option = f"task {self._task!r}: unique args"
@@ -92,3 +109,14 @@ def _check_chosen(task: str, by: str | UniqueBy | None, signature: Signature | N
         if name not in known:
             expected = f"parameters of the task: {', '.join(known)}"
             raise BadOption(f"task {task!r}: unique args", expected, name)
+
+
+def _check_keys(task: str, options: JobOptions, signature: Signature | None) -> None:
+    if signature is None:
+        return
+    known = signature.parameters.parameters
+    for one in options.limits:
+        for name in one.arguments:
+            if name not in known:
+                expected = f"parameters of the task: {', '.join(known)}"
+                raise BadOption(f"task {task!r}: key of limit {one.limit!r}", expected, name)

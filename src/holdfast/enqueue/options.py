@@ -18,6 +18,7 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, check_name, check_priority
 from holdfast.job.headers import encode_headers
+from holdfast.job.passing import Passing, check_limits
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.unique import UniqueBy
@@ -42,6 +43,7 @@ class EnqueueOptions(TypedDict, total=False):
     headers: Mapping[str, str]
     retention: Retention
     keep_result: bool
+    limits: Sequence[Passing]
     id: str | UUID
     connection: object
 
@@ -67,6 +69,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     retention: Retention = Retention()
     keep_result: bool = True
+    limits: tuple[Passing, ...] = ()
     id: str | UUID | None = None
     connection: Any = msgspec.UNSET
 
@@ -81,6 +84,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         if "tags" in given:
             tags = checks.texts("tags", given["tags"], 128, "tag")
             msgspec.structs.force_setattr(merged, "tags", tags)
+        if "limits" in given:
+            msgspec.structs.force_setattr(merged, "limits", check_limits(given["limits"]))
         merged._check()
         return merged
 

@@ -51,6 +51,7 @@ class MapPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int = 0
     tags: tuple[str, ...] = ()
     headers: str | None = None
+    buckets: str | None = None
     joins: tuple[Join, ...] = ()
 
 
@@ -117,7 +118,8 @@ def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewN
                 plan.priority,
                 tags=plan.tags,
                 headers=plan.headers,
-                ties=int(Tie.NODE),
+                ties=int(Tie.NODE | Tie.PERMITS if plan.buckets else Tie.NODE),
+                buckets=plan.buckets,
             ),
             is_sink=not plan.joins,
         )

@@ -59,8 +59,8 @@ def end_of(error: BaseException) -> End:  # noqa: C901 - one arm for each wish
             return raised(error, names=())
         case Snooze(seconds=seconds, until=until):
             return Snoozed(seconds, until)
-        case Throttled(retry_after=seconds):
-            return WasThrottled(seconds, clean(describe(error), MESSAGE_LIMIT))
+        case Throttled(retry_after=seconds, limit=limit):
+            return WasThrottled(seconds, clean(describe(error), MESSAGE_LIMIT), limit)
         case Suspend(seconds=seconds, reason=reason):
             return WasSuspended(seconds, reason)
         case EndedInChild(end=end):
@@ -111,8 +111,8 @@ def value_of(signature: Signature, end: End) -> Any:
             raise Skip(reason)
         case Snoozed(seconds, until):
             raise Snooze(seconds, until=until)
-        case WasThrottled(seconds, message):
-            raise Throttled(seconds or 0.0, message)
+        case WasThrottled(seconds, message, limit):
+            raise Throttled(seconds or 0.0, message, limit=limit)
         case WasSuspended(None, why) if why == ASLEEP:
             raise Suspending
         case WasSuspended(seconds):

@@ -24,6 +24,7 @@ class Noun(StrEnum):
     WORKERS = "workers"
     OPERATIONS = "operations"
     FAILURES = "failures"
+    LIMITS = "limits"
     BOOKS = "books"
 
 
@@ -56,6 +57,8 @@ class Verb(StrEnum):
     MUTE = "mute"
     UNMUTE = "unmute"
     NOTE = "note"
+    SET = "set"
+    RETIRE = "retire"
 
 
 class Action(msgspec.Struct, frozen=True):

@@ -30,6 +30,7 @@ from holdfast.insights.checks import (
 )
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.flow_checks import Tell, check_flows, check_parents
+from holdfast.insights.limits import check_limits
 from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
 from holdfast.insights.signals import check_signals
@@ -104,6 +105,7 @@ async def _examine(
         *await check_operations(store, workforce.now),
         *await check_parents(store),
         *await check_signals(store),
+        *await check_limits(store),
         *await check_flows(store, deep=deep, fix=fix, by=by, tell=tell),
     ]
 

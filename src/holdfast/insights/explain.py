@@ -12,6 +12,7 @@ from typing import assert_never
 import msgspec
 
 from holdfast.flow.model import NodeInfo
+from holdfast.insights.limits import about_limits
 from holdfast.insights.nodes import about_blocked, about_ended_node, about_flow_of_parent
 from holdfast.insights.reasons import (
     Reason,
@@ -46,7 +47,8 @@ async def explain(store: Store, job: Job) -> Explanation:
     cause: NodeInfo | None = None
     match job.state:
         case JobState.READY:
-            reasons += await about_ready(store, job)
+            waits_for = await about_limits(store, job, now)
+            reasons += waits_for or await about_ready(store, job)
         case JobState.SCHEDULED:
             reasons += about_scheduled(job, now, await store.workers.find())
         case JobState.SUSPENDED:

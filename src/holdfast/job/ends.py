@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
+from holdfast.job.passing import Passing, bucket_name
 
 # What a handler may raise to end its attempt in a chosen way ---------------------------
 
@@ -75,14 +76,23 @@ class Snooze(AttemptEnd):
 class Throttled(AttemptEnd):
     """An upstream said slow down: run again later and let the whole queue cool down.
 
-    `retry_after` may be the text of an HTTP header that gives seconds.
+    With a `limit` the queue goes on, and only the bucket of this limit that the job passes is shut
+    for `retry_after`, for all workers. `retry_after` may be the text of an HTTP header that gives
+    seconds.
     """
 
     def __init__(
-        self, retry_after: float | timedelta | str = 0.0, message: str = "throttled"
+        self,
+        retry_after: float | timedelta | str = 0.0,
+        message: str = "throttled",
+        *,
+        limit: Passing | str | None = None,
     ) -> None:
         super().__init__(message)
         self.retry_after = _asked("Throttled", _unquoted(retry_after))
+        self.limit = limit.limit if isinstance(limit, Passing) else limit
+        if self.limit is not None:
+            bucket_name(checks.shown_text("limit of Throttled", self.limit))
 
 
 class Suspend(AttemptEnd):
@@ -155,8 +165,11 @@ class Snoozed(msgspec.Struct, frozen=True, tag=True):
 
 
 class WasThrottled(msgspec.Struct, frozen=True, tag=True):
+    """`limit` is the name of the limit that is to shut; None lets the queue cool down."""
+
     retry_after: float | None
     message: str
+    limit: str | None = None
 
 
 ASLEEP = "sleeps"

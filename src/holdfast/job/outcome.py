@@ -59,7 +59,8 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     happens: the attempt was taken from its worker, and a late write by that worker must find a
     newer fence. A move to scheduled is due after `delay` by the store's clock, or at `run_at`. An
     ended job is kept for `keep_for` seconds, None for ever. `ties` are those of the job: a store
-    takes a shorter way only for a job without any. `why` is the word for a move to a live state.
+    takes a shorter way only for a job without any. `drains` names a limit: the bucket of it that
+    the job passes is shut for `delay`. `why` is the word for a move to a live state.
     `by` names the operator who asked for the move. `steps` are records of the attempt that are
     written with its end.
     """
@@ -78,6 +79,7 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
     error: ErrorEntry | None = None
     cool: float | None = None
+    drains: str | None = None
     ties: int = NO_TIES
     why: What | None = None
     by: str | None = None
@@ -124,6 +126,7 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
             and self.reason is None
             and self.error is None
             and self.cool is None
+            and self.drains is None
             and not self.steps
         )
 
@@ -181,9 +184,9 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             return move.waiting(JobState.SCHEDULED, None, "snoozed", What.SNOOZED, run_at=until)
         case Snoozed(seconds):
             return move.waiting(JobState.SCHEDULED, _wait(seconds), "snoozed", What.SNOOZED)
-        case WasThrottled(retry_after, message):
+        case WasThrottled(retry_after, message, limit):
             wait, reason = _wait(retry_after), clean(f"throttled: {message}", MESSAGE_LIMIT)
-            return move.waiting(JobState.SCHEDULED, wait, reason, What.THROTTLED, cool=wait)
+            return move.throttled(wait, reason, limit)
         case WasSuspended(seconds, reason):
             wake, reason = None if seconds is None else _wait(seconds), clean(reason, MESSAGE_LIMIT)
             return move.waiting(JobState.SUSPENDED, wake, reason, What.SUSPENDED)
@@ -321,10 +324,14 @@ class _Mover(msgspec.Struct, frozen=True):
         reason: str,
         why: What,
         *,
-        cool: float | None = None,
         run_at: datetime | None = None,
     ) -> Transition:
-        return self._to(to, delay=delay, run_at=run_at, reason=reason, cool=cool, why=why)
+        return self._to(to, delay=delay, run_at=run_at, reason=reason, why=why)
+
+    def throttled(self, wait: float, reason: str, limit: str | None) -> Transition:
+        """A limit that is named shuts for everybody; otherwise the whole queue cools down."""
+        how = {"cool": wait} if limit is None else {"drains": limit}
+        return self._to(JobState.SCHEDULED, delay=wait, reason=reason, why=What.THROTTLED, **how)
 
     def failed(self, error: ErrorEntry, *, crash: int = 0, bump: int = 0) -> Transition:
         return self.ended(

@@ -28,7 +28,8 @@ ERRORS_KEPT = 32
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
     """One job to insert. `delay` and `deadline_in` are measured by the store's clock. A `blocked`
-    job waits, whatever its `delay` or `run_at`, until it is released or skipped."""
+    job waits, whatever its `delay` or `run_at`, until it is released or skipped. A job that passes
+    `buckets` (`holdfast.job.passing`) has the tie PERMITS."""
 
     id: JobId
     task: str
@@ -45,6 +46,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     headers: str | None = None
     ties: int = NO_TIES
     blocked: bool = False
+    buckets: str | None = None
 
     @property
     def is_plain(self) -> bool:

@@ -7,9 +7,9 @@ what a principal must be allowed. Its `word` is what the audit calls it.
 The rows on jobs, which also say how jobs are changed, are in `job_verbs.py`.
 
 A row on a queue, a task or a schedule that has a `change` applies to one name. A verb that takes
-more than one value (`jobs.edit`, `jobs.signal`, `jobs.answer`, `queues.tune`, `schedules.create`,
-`edit`, `trigger`, `backfill`), or that changes nothing (`jobs.reveal`), is carried out by the
-client's method of its name.
+more than one value (`jobs.edit`, `jobs.signal`, `jobs.answer`, `queues.tune`, `limits.set`,
+`limits.drain`, `schedules.create`, `edit`, `trigger`, `backfill`), or that changes nothing
+(`jobs.reveal`), is carried out by the client's method of its name.
 """
 
 from __future__ import annotations
@@ -244,6 +244,32 @@ _METHOD_ROWS = (
         about="Write a note on a failure, for whoever looks next.",
         done="noted",
         arguments=(Parameter("note", "The note; none removes it.", str),),
+    ),
+    OperatorVerb(
+        noun=Noun.LIMITS,
+        verb=Verb.SET,
+        about="Change a limit, or one key of it; what runs goes on.",
+        done="set",
+        arguments=(
+            Parameter("key", "Which key; without, the limit itself.", str),
+            Parameter("most", "How many jobs may run at once; without, as the limit says.", int),
+        ),
+    ),
+    OperatorVerb(
+        noun=Noun.LIMITS,
+        verb=Verb.DRAIN,
+        about="Let nothing begin through a bucket for a while; 0 opens it.",
+        done="shut",
+        arguments=(
+            Parameter("key", "Which key.", str),
+            Parameter("seconds", "For how long.", float),
+        ),
+    ),
+    OperatorVerb(
+        noun=Noun.LIMITS,
+        verb=Verb.RETIRE,
+        about="Let a limit hold nothing up any more.",
+        done="retired",
     ),
     OperatorVerb(
         noun=Noun.FLOWS,

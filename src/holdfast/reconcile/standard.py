@@ -10,6 +10,7 @@ from holdfast.background.replicas import Replicas
 from holdfast.background.woken_service import WokenService
 from holdfast.events import Events
 from holdfast.reconcile.attempt_timeout import AttemptTimeoutReconciler
+from holdfast.reconcile.buckets import BucketsReconciler
 from holdfast.reconcile.deadline import DeadlineReconciler
 from holdfast.reconcile.errands import ErrandsReconciler
 from holdfast.reconcile.flow_drift import FlowDriftReconciler
@@ -43,6 +44,7 @@ STANDARD: tuple[type[Reconciler], ...] = (
     SignalDriftReconciler,
     UnservedReconciler,
     StreamTrimReconciler,
+    BucketsReconciler,
 )
 
 

@@ -37,7 +37,7 @@ async def drained(pipeline: Pipeline) -> int:
 
     Due jobs are made ready here too, so a worker without services drains as well. Jobs that this
     worker put off for a moment are waited for. Jobs of a paused or cooling queue cannot run now
-    and do not count.
+    and do not count, nor do those that a limit holds up which no end of a job will open.
 
     Promoting and counting are two statements. A job that another worker runs at the first may be
     due again at the second, if it failed without a wait, and neither sees it. Both are believed
@@ -112,6 +112,6 @@ async def _work_left(store: Store, served: Collection[str], tasks: tuple[str, ..
     )
     for names, of_tasks, states in questions:
         these = JobFilter(states=frozenset(states), queues=tuple(names), tasks=of_tasks)
-        if names and of_tasks and await store.jobs.count(these):
-            return True
+        if names and of_tasks and (left := sum((await store.jobs.count(these)).values())):
+            return left > await store.limits.held_up(names, of_tasks)
     return False

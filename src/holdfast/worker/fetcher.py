@@ -20,6 +20,7 @@ from holdfast.errors import StoreUnavailable
 from holdfast.handlers.registry import Mode
 from holdfast.job.record import Claimed
 from holdfast.job.text import describe
+from holdfast.job.ties import Tie
 from holdfast.store.contract.records import ALL, Want
 from holdfast.worker.admission import Admission
 from holdfast.worker.finisher import Finisher
@@ -78,6 +79,8 @@ class Fetcher:
         self._last_claim = self._loop.time()
         self._pacing = False
         self._left_out = False
+        self._meets_limits = False
+        self._opening: asyncio.TimerHandle | None = None
         self.claimed = 0
         permits.on_room = self._room_in
         finisher.on_room = self.wake_up
@@ -102,6 +105,8 @@ class Fetcher:
             await asyncio.wait((self._task,), timeout=patience)
             self._task.cancel()
             await asyncio.wait((self._task,))
+        if self._opening is not None:
+            self._opening.cancel()
 
     def wake(self, queue: str = "") -> None:
         """Jobs may have come to this queue, or to any queue if no name is given. A queue that has
@@ -256,11 +261,26 @@ class Fetcher:
             self._give_back(wants, claimed)
             self._left_out = self._places.leaves_out(tasks)
             self._learn(asked, claimed)
+            if self._meets_limits and not asked <= self._hungry:
+                await self._look_for_openings()
             for job in claimed:
                 if job.ties:
+                    self._meets_limits |= any(one.ties & Tie.PERMITS for one in claimed)
                     claimed = await self._fill_in(claimed)
                     break
             self._admission.receive(claimed)
+
+    async def _look_for_openings(self) -> None:
+        """Claim again when time opens a limit that holds jobs up."""
+        try:
+            opens_in = await self._store.limits.opens_in()
+        except StoreUnavailable:  # the next claim tells of it, and polls look again
+            return
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
+        if opens_in is not None:
+            self._opening = self._loop.call_later(max(opens_in, PACE_SECONDS), self.wake)
 
     async def _fill_in(self, claimed: Sequence[Claimed]) -> list[Claimed]:
         """The claim is not over before its nodes have their arguments."""

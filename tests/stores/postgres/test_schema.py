@@ -30,8 +30,8 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "postgres_schema.txt"
 
 
 async def described(url: str) -> str:
-    """Columns, keys, indexes, checks, view, functions and storage of the schema, in an order that
-    stays."""
+    """Columns, keys, indexes, checks, view, functions, triggers and storage of the schema, in an
+    order that stays."""
     async with connected(url) as connection:
         columns = await connection.fetch(
             "select table_name, column_name, data_type, collation_name, is_nullable, column_default"
@@ -54,12 +54,17 @@ async def described(url: str) -> str:
             "select proname, pg_get_function_identity_arguments(oid), proconfig, md5(prosrc)"
             " from pg_proc where pronamespace = 'holdfast'::regnamespace order by 1, 2"
         )
+        triggers = await connection.fetch(
+            "select pg_get_triggerdef(oid) from pg_trigger"
+            " where not tgisinternal and tgrelid::regclass::text like 'holdfast.%' order by 1"
+        )
         view = await connection.fetchval("select pg_get_viewdef('holdfast.place'::regclass)")
     lines = [" ".join(str(value) for value in row if value is not None) for row in columns]
     lines += [row[0] for row in indexes]
     lines += [f"{row[0]} {row[1]}" for row in checks]
     lines += [f"{row[0]} with {', '.join(row[1])}" for row in storage]
-    lines += [f"{row[0]}({row[1]}) with {', '.join(row[2])}: {row[3]}" for row in functions]
+    lines += [f"{row[0]}({row[1]}) with {', '.join(row[2] or [])}: {row[3]}" for row in functions]
+    lines += [row[0] for row in triggers]
     return "\n".join([*lines, re.sub(r"\s+", " ", view).strip(), ""])
 
 

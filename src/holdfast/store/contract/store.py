@@ -27,6 +27,7 @@ from holdfast.store.contract.failures import Failures
 from holdfast.store.contract.flows import Flows
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.limits import Limits
 from holdfast.store.contract.operations import Operations
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
@@ -59,6 +60,8 @@ class Store(Protocol):
     def signals(self) -> Signals: ...
     @property
     def streams(self) -> Streams: ...
+    @property
+    def limits(self) -> Limits: ...
     @property
     def audit(self) -> Audit: ...
     @property

@@ -79,11 +79,10 @@ class LostClaims:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One scan: what it took, the queues of which it skipped a part, and its number."""
+    """One scan: what it took, and the queues of which it skipped a part."""
 
     found: list[Record]
     skipped: frozenset[str]
-    number: int
 
 
 class PostgresClaiming(JobVerbs):
@@ -95,6 +94,9 @@ class PostgresClaiming(JobVerbs):
         self._lost_claims = LostClaims(patience)
         self._last_number = random.getrandbits(62)
         self._known_tasks: tuple[str, ...] = ()
+        self._limited: dict[str, bool] = {}
+        """The queues in which jobs with limits wait, and whether their lines are to be opened
+        first. A claim of jobs without limits tells."""
 
     async def claim(
         self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
@@ -109,41 +111,94 @@ class PostgresClaiming(JobVerbs):
             found = await self._connections.timed("jobs/lost_claims", worker, lost)
             if recovered := self._lost_claims.deliver(worker, lost, found, wants):
                 return recovered
-        scan = await self._scan(worker, wants, tasks)
-        doubtful = [want for want in _still_wanted(wants, scan.found) if want.queue in scan.skipped]
-        if doubtful:
-            scan.found.extend(await self._scan_again(worker, doubtful, tasks, scan.number))
-        return [rows.claimed(row) for row in scan.found]
-
-    async def _scan_again(
-        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], before: int
-    ) -> list[Record]:
-        """The same queues from their first rows. If this fails, the caller hears nothing of what
-        the scan before it took either, so that one counts as lost too."""
+        numbers: list[int] = []
         try:
-            return (await self._scan(worker, wants, tasks)).found
+            found = await self._claim(worker, wants, tasks, numbers)
         except BaseException:
-            self._lost_claims.add(worker, before)
+            # The caller hears nothing of what the statements before this one took either.
+            for number in numbers:
+                self._lost_claims.add(worker, number)
             raise
+        return [rows.claimed(row) for row in found]
 
-    async def _scan(self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]) -> Scan:
+    async def _claim(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], numbers: list[int]
+    ) -> list[Record]:
+        """Jobs with limits have a part of their queues, as far as such jobs are known to wait; then
+        come those without limits, and then whatever fills the rest."""
+        found: list[Record] = []
+        for want in wants:
+            if want.queue in self._limited:
+                found += await self._admit(worker, want, tasks, numbers, shared=True)
+        scan = await self._scan(worker, _still_wanted(wants, found), tasks, numbers)
+        found += scan.found
+        doubtful = [want for want in _still_wanted(wants, found) if want.queue in scan.skipped]
+        if doubtful:
+            found += (await self._scan(worker, doubtful, tasks, numbers)).found
+        if self._limited:
+            for want in _still_wanted(wants, found):
+                if want.queue in self._limited:
+                    found += await self._admit(worker, want, tasks, numbers)
+        return found
+
+    async def _admit(
+        self,
+        worker: WorkerId,
+        want: Want,
+        tasks: Sequence[str],
+        numbers: list[int],
+        *,
+        shared: bool = False,
+    ) -> list[Record]:
+        """Jobs with limits of one queue. One call gives the lines one turn each, and locks their
+        buckets in order; so there is a call for each turn, until one gives nothing."""
+        if self._limited[want.queue]:
+            await self._connections.timed("limits/hear", [want.queue])
+        found: list[Record] = []
+        while len(found) < want.limit:
+            limit, free = want.limit - len(found), max(0, want.free - len(found))
+            number = self._next_number(numbers)
+            values = (worker, list(tasks), number, want.queue, limit, free, shared)
+            given = await self._connections.timed("limits/admit", *values, again=False)
+            found += given
+            if shared or not given:
+                break
+        return found
+
+    def _next_number(self, numbers: list[int]) -> int:
+        self._last_number += 1
+        numbers.append(self._last_number)
+        return self._last_number
+
+    async def _scan(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], numbers: list[int]
+    ) -> Scan:
+        if not wants:
+            return Scan([], frozenset())
         began = time.monotonic()
         queues = [want.queue for want in wants]
         limits = [want.limit for want in wants]
         free = [want.free for want in wants]
         stretches = self._skip_points.stretches(queues, began)
         skipped = self._skip_points.queues
-        number = self._last_number = self._last_number + 1
+        number = self._next_number(numbers)
         values = (worker, list(tasks), number, queues, limits, *stretches, free)
-        try:
-            found = await self._connections.timed("jobs/claim", *values, again=False)
-        except BaseException:  # also when the caller is cancelled: the statement may commit
-            self._lost_claims.add(worker, number)
-            raise
+        found = await self._connections.timed("jobs/claim", *values, again=False)
+        found = self._without_marks(queues, found)
         self._skip_points.learn(found, {want.queue for want in _still_wanted(wants, found)})
         if not skipped:
             self._skip_points.scanned_all(began, time.monotonic())
-        return Scan(list(found), skipped, number)
+        return Scan(list(found), skipped)
+
+    def _without_marks(self, queues: Sequence[str], found: list[Record]) -> list[Record]:
+        """Jobs alone. The other rows, mostly none, come last and say where jobs with limits
+        wait."""
+        for queue in queues:
+            self._limited.pop(queue, None)
+        while found and found[-1]["job_id"] is None:
+            mark = found.pop()
+            self._limited[mark["queue"]] = mark["ahead"]
+        return found
 
 
 def _still_wanted(wants: Sequence[Want], found: Sequence[Record]) -> list[Want]:

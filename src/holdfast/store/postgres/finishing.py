@@ -26,6 +26,7 @@ from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
+from holdfast.store.postgres.buckets import give_back
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
 from holdfast.store.postgres.job_verbs import JobVerbs
@@ -60,11 +61,12 @@ class Asked:
 
 @dataclass(slots=True)
 class Moved:
-    """What the steps of one batch have done so far: the verdicts of accepted moves, and the queue
-    of each job that the guarded moves took from its place."""
+    """What the steps of one batch have done so far: the verdicts of accepted moves, the queue of
+    each job that the guarded moves took from its place, and the buckets that counted it."""
 
     verdicts: dict[JobId, Verdict] = field(default_factory=dict)
     queues: dict[JobId, str] = field(default_factory=dict)
+    receipts: dict[JobId, str] = field(default_factory=dict)
 
 
 Step = Callable[[Session, Asked, Moved], Awaitable[None]]
@@ -168,6 +170,8 @@ class PostgresFinishing(JobVerbs):
                 steps.append(self._succeed_nodes)
         if any(move.cool is not None for move in asked.others):
             steps.append(self._throttle)
+        if any(move.ties & Tie.PERMITS or move.drains is not None for move in asked.others):
+            steps.append(self._give_back)
         return steps
 
     async def _record(self, session: Session, asked: Asked, moved: Moved) -> None:
@@ -273,6 +277,17 @@ class PostgresFinishing(JobVerbs):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])
             moved.queues[job] = row["queue"]
+            if row["buckets"] is not None:
+                moved.receipts[job] = row["buckets"]
+
+    async def _give_back(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """What the ended leases counted. Last, because claims wait for the locks of buckets."""
+        drains = {
+            move.id: (move.drains, move.delay or 0.0)
+            for move in asked.others
+            if move.drains is not None and move.id in moved.verdicts
+        }
+        await give_back(session, self._channel, moved.receipts, drains)
 
     async def _throttle(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Let the queues of throttled jobs cool down, each for the longest time asked."""

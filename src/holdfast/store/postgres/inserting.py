@@ -13,7 +13,7 @@ that runs a script by its name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import asyncpg
 
@@ -44,7 +44,8 @@ class PostgresInserting(JobVerbs):
         if can_copy(jobs) and await self._copied(jobs):
             return [Inserted(job.id, "created") for job in jobs]
         return await self._connections.run(
-            lambda session: insert_on(session, self._connections, jobs)
+            lambda session: insert_on(session, self._connections, jobs),
+            transaction=any(job.buckets for job in jobs),
         )
 
     async def _copied(self, jobs: Sequence[NewJob]) -> bool:
@@ -75,8 +76,8 @@ async def insert_on(
     jobs: Sequence[NewJob],
     key_wait: str | None = None,
 ) -> list[Inserted]:
-    """Insert on this connection; jobs with unique keys need a transaction around it. Answers what
-    became of each job, in order."""
+    """Insert on this connection; jobs with unique keys or limits need a transaction around it.
+    Answers what became of each job, in order."""
     if len(jobs) == 1 and jobs[0].is_plain and await _insert_one(on, connections, jobs[0]):
         return [Inserted(jobs[0].id, "created")]
     first: dict[JobId, NewJob] = {}
@@ -84,8 +85,17 @@ async def insert_on(
         first.setdefault(job.id, job)
     wait = key_wait or milliseconds(KEY_TRY_SECONDS)
     batch = Batch(on, connections.clock.override(), connections.options.channel, wait)
+    kept = await _keep_buckets(on, first.values()) if any(job.buckets for job in jobs) else set()
     await _insert_distinct(batch, list(first.values()))
+    if absent := {job for job in kept if batch.answers[job].id != job}:
+        await on.fetch("limits/drop", list(absent))
     return [batch.answer(job, first[job.id]) for job in jobs]
+
+
+async def _keep_buckets(on: RunsScripts, jobs: Iterable[NewJob]) -> set[JobId]:
+    limited = {job.id: job.buckets for job in jobs if job.buckets}
+    rows = await on.fetch("limits/keep", [*limited], [*limited.values()])
+    return {JobId(row[0]) for row in rows}
 
 
 async def _insert_one(on: RunsScripts, connections: Connections, job: NewJob) -> bool:

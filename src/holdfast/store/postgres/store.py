@@ -11,6 +11,7 @@ from holdfast.store.contract.failures import Failures
 from holdfast.store.contract.flows import Flows
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.limits import Limits
 from holdfast.store.contract.operations import Operations
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
@@ -27,6 +28,7 @@ from holdfast.store.postgres.failures import PostgresFailures
 from holdfast.store.postgres.flows import PostgresFlows
 from holdfast.store.postgres.health import PostgresHealth
 from holdfast.store.postgres.jobs import PostgresJobs
+from holdfast.store.postgres.limits import PostgresLimits
 from holdfast.store.postgres.operations import PostgresOperations
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.queues import PostgresQueues
@@ -71,6 +73,7 @@ class PostgresStore:
         self.steps: Steps = PostgresSteps(self._connections)
         self.signals: Signals = PostgresSignals(self._connections)
         self.streams: Streams = PostgresStreams(self._connections)
+        self.limits: Limits = PostgresLimits(self._connections)
         self.audit: Audit = PostgresAudit(self._connections)
         self.operations: Operations = PostgresOperations(self._connections)
         self.shelf = PostgresShelf(self._connections)

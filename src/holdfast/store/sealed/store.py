@@ -13,6 +13,7 @@ from holdfast.store.contract.failures import Failures
 from holdfast.store.contract.flows import Flows
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.limits import Limits
 from holdfast.store.contract.operations import Operations
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
@@ -77,6 +78,10 @@ class SealedStore:
     @cached_property
     def operations(self) -> Operations:
         return SealedOperations(self.behind.operations, self._records.sealing)
+
+    @property
+    def limits(self) -> Limits:
+        return self.behind.limits
 
     @property
     def queues(self) -> Queues:

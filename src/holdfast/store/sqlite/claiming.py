@@ -15,26 +15,20 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import MutableMapping, Sequence, Set
-from datetime import datetime
 
-from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.ids import WorkerId
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.queues import EVERY_QUEUE, jobs_of
 from holdfast.store.contract.records import Want
+from holdfast.store.sqlite.admitting import LimitedClaims
 from holdfast.store.sqlite.node_facts import with_facts
-from holdfast.store.sqlite.rows import (
-    after,
-    readable,
-    to_datetime,
-    to_json,
-    to_optional_datetime,
-    to_texts,
-)
+from holdfast.store.sqlite.picked import Picked, picked_jobs
+from holdfast.store.sqlite.rows import after, to_datetime, to_json, to_texts
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.version import Remembered, Version
 from holdfast.store.sqlite.writer import Verbs, Writer
 
@@ -44,7 +38,6 @@ SMALL_BATCH = 64
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 
 _Line = tuple[str, int]  # queue and priority
-_Picked = tuple[int, Claimed]  # the job, after its arrival number
 
 
 class SqliteClaiming(Verbs):
@@ -86,7 +79,7 @@ class MarkedLines:
         self, tx: Transaction, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed]:
         gate = steps("jobs/claim")["gate"]
-        [(trusted, returns, names)] = tx.rows(gate, (worker, tx.now, tx.now))
+        [(trusted, returns, names, has_limited)] = tx.rows(gate, (worker, tx.now, tx.now))
         if not trusted:
             return []
         closed = set(to_texts(names))
@@ -94,18 +87,23 @@ class MarkedLines:
             return []
         known = to_json(task for task in tasks if jobs_of(task) not in closed)
         marks = self._marks_for(known, returns)
+        admission = LimitedClaims(tx, worker, known) if has_limited else None
         claimed: list[Claimed] = []
         for want in wants:
             if want.queue not in closed and want.limit > 0:
                 # Taken from the line before the next want is served: two may name one queue.
-                picked = _pick(tx, want, known, marks)
-                _take(tx, worker, picked, want.free)
-                claimed += [job for _, job in picked]
+                if admission is None:
+                    claimed += _give(tx, worker, want, known, marks)
+                else:
+                    claimed += _give_both(tx, worker, want, known, marks, admission)
+        if admission is not None:
+            admission.save()
         kept = self._marks
         claimed = with_facts(tx, claimed)
         tx.committed = lambda: kept.update(marks.maps[0])
         read = {want.queue for want in wants if want.limit > 0}
-        if not claimed and closed.isdisjoint(read):
+        # Where limits hold jobs up, time may give a claim what the last one did not find.
+        if not claimed and admission is None and closed.isdisjoint(read):
             self._empty.keep(read, tuple(tasks))
         return claimed
 
@@ -120,64 +118,71 @@ class MarkedLines:
         return ChainMap({}, self._marks)
 
 
-def _pick(
-    tx: Transaction, want: Want, tasks: str, marks: MutableMapping[_Line, int]
-) -> list[_Picked]:
+def _give(
+    tx: Transaction, worker: WorkerId, want: Want, tasks: str, marks: MutableMapping[_Line, int]
+) -> list[Claimed]:
+    """Jobs without limits of one queue, priority by priority."""
     sql = steps("jobs/claim")
-    claimed_at = to_datetime(tx.now)
-    picked: list[_Picked] = []
+    picked: list[Picked] = []
     priority: int | None = BEFORE_ALL
     while len(picked) < want.limit:
         [(priority,)] = tx.rows(sql["next priority"], (want.queue, priority))
         if priority is None:
             break
-        line, limit = (want.queue, priority), want.limit - len(picked)
-        rows = tx.rows(sql["pick"], (*line, marks.get(line, 0), tasks, limit))
-        picked += _readable(rows, claimed_at, want.free - len(picked))
-        last = rows[-1][3] if len(rows) == limit else tx.rows(sql["last"], line)[0][0]
-        marks[line] = last + 1
-    return picked
+        picked += _pick(tx, want, priority, len(picked), tasks, marks)
+    _take(tx, worker, picked, want.free)
+    return [job for _, job in picked]
 
 
-def _readable(rows: Sequence[Row], claimed_at: datetime, free: int) -> list[_Picked]:
-    """The jobs of these rows; all but the first `free` are claimed ahead. A damaged job stays where
-    it is."""
-    try:
-        return [_picked(row, claimed_at, n >= free) for n, row in enumerate(rows)]
-    except TypeError:
-        good = [row for row in rows if readable(_picked, row, claimed_at, False) is not None]
-        return [_picked(row, claimed_at, n >= free) for n, row in enumerate(good)]
+def _pick(
+    tx: Transaction,
+    want: Want,
+    priority: int,
+    before: int,
+    tasks: str,
+    marks: MutableMapping[_Line, int],
+) -> list[Picked]:
+    """The first jobs of one line, where so many were picked `before`."""
+    sql = steps("jobs/claim")
+    claimed_at = to_datetime(tx.now)
+    line, limit = (want.queue, priority), want.limit - before
+    rows = tx.rows(sql["pick"], (*line, marks.get(line, 0), tasks, limit))
+    last = rows[-1][3] if len(rows) == limit else tx.rows(sql["last"], line)[0][0]
+    marks[line] = (last or 0) + 1
+    return picked_jobs(rows, claimed_at, want.free - before)
 
 
-def _picked(row: Row, claimed_at: datetime, ahead: bool) -> _Picked:
-    """Raises `TypeError` if a text stands where a number belongs."""
-    (
-        job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
-        args, policy, created_at, ready_at, tags, headers, deadline_at, checkpoint,
-    ) = row  # fmt: skip
-    return seq, Claimed(
-        JobId(job_id),
-        task,
-        queue,
-        priority,
-        args,
-        policy,
-        +attempts,
-        +crashes,
-        fence + 1,
-        to_datetime(created_at),
-        to_datetime(ready_at),
-        claimed_at,
-        to_optional_datetime(deadline_at),
-        to_texts(tags),
-        headers,
-        checkpoint,
-        ahead,
-        ties,
-    )
+def _give_both(
+    tx: Transaction,
+    worker: WorkerId,
+    want: Want,
+    tasks: str,
+    marks: MutableMapping[_Line, int],
+    admission: LimitedClaims,
+) -> list[Claimed]:
+    """Jobs with limits and jobs without. Where both wait at one priority, each kind has half, and
+    what the other leaves."""
+    given: list[Claimed] = []
+    priority = BEFORE_ALL
+    while len(given) < want.limit:
+        [(plain,)] = tx.rows(steps("jobs/claim")["next priority"], (want.queue, priority))
+        limited = admission.next_priority(want.queue, priority)
+        if plain is None and limited is None:
+            break
+        priority = min(one for one in (plain, limited) if one is not None)
+        if limited == priority:
+            share = (want.limit - len(given) + 1) // 2 if plain == priority else want.limit
+            given += admission.admit(want, priority, len(given), share)
+        if plain == priority and len(given) < want.limit:
+            picked = _pick(tx, want, priority, len(given), tasks, marks)
+            _take(tx, worker, picked, want.free - len(given))
+            given += [job for _, job in picked]
+        if limited == plain:
+            given += admission.admit(want, priority, len(given), want.limit)
+    return given
 
 
-def _take(tx: Transaction, worker: WorkerId, picked: Sequence[_Picked], free: int) -> None:
+def _take(tx: Transaction, worker: WorkerId, picked: Sequence[Picked], free: int) -> None:
     """Move jobs of one queue from the line to the leases, all alike in one statement: a statement
     for each job would also hand the interpreter to another thread and back for each. All but the
     first `free` jobs are claimed ahead."""

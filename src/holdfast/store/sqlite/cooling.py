@@ -1,4 +1,4 @@
-"""A queue cools down after a throttle."""
+"""A queue, or a bucket, cools down after a throttle."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ def cool(tx: Transaction, queue: str, hint: float) -> None:
     sql = steps("parts/cool")
     tx.run(sql["ensure"], (queue,))
     [(until, count, text)] = tx.rows(sql["read"], (queue,))
-    if until is not None and until > tx.now:
-        until = max(until, after(tx.now, hint))
-    else:
-        lately = until is not None and tx.now <= until + FORGIVEN_AFTER
-        count = count + 1 if lately else 1
-        settings = QueueSettings.from_json(text)
-        doubled = settings.throttle_base * 2.0 ** min(count - 1, MOST_DOUBLINGS)
-        wait = min(doubled, settings.throttle_cap)
-        until = after(tx.now, max(hint, wait))
+    until, count = window(until, count, hint, tx.now, QueueSettings.from_json(text))
     tx.run(sql["cool"], (until, count, queue))
+
+
+def window(
+    until: int | None, count: int, hint: float, now: int, settings: QueueSettings
+) -> tuple[int, int]:
+    """Until when nothing is given after one more throttle, and how many throttles count."""
+    if until is not None and until > now:
+        return max(until, after(now, hint)), count
+    lately = until is not None and now <= until + FORGIVEN_AFTER
+    count = count + 1 if lately else 1
+    doubled = settings.throttle_base * 2.0 ** min(count - 1, MOST_DOUBLINGS)
+    return after(now, max(hint, min(doubled, settings.throttle_cap))), count

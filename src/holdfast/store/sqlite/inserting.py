@@ -17,6 +17,7 @@ from holdfast.store.body import body_reader
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.keys import holder_of, states_of, take_key
+from holdfast.store.sqlite.limited import stand
 from holdfast.store.sqlite.operating import edit, reschedule
 from holdfast.store.sqlite.places import take_numbers, wait_untimed
 from holdfast.store.sqlite.reading import live
@@ -125,17 +126,23 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     ready: list[Row] = []
     scheduled: list[Row] = []
     blocked: list[Row] = []
+    limited: list[Row] = []
     for seq, job in enumerate(jobs, take_numbers(tx, len(jobs))):
         narrow = (job.id, job.queue, job.priority, seq, job.task, 0, 0, 0, job.ties)
         if job.blocked:
             blocked.append(narrow)
         elif (due := _due(job, now)) <= now:
-            ready.append(narrow + (now,))  # noqa: RUF005 (half the time)
+            (limited if job.buckets else ready).append(narrow + (now,))  # noqa: RUF005 (half the time)
         else:
             scheduled.append((*narrow, None, due))
     tx.each(sql["body"], [_body(job, now) for job in jobs])
     tx.each(enter[JobState.READY], ready)
     _count(tx, JobState.READY, ready)
+    if with_limits := [(job.id, job.buckets) for job in jobs if job.buckets]:
+        tx.each(steps("parts/limited")["keep"], with_limits)
+    if limited:
+        stand(tx, limited)
+        _count(tx, JobState.READY, limited)
     if scheduled:
         tx.each(enter[JobState.SCHEDULED], scheduled)
         _count(tx, JobState.SCHEDULED, scheduled)

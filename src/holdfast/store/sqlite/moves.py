@@ -10,15 +10,18 @@ import msgspec
 from holdfast.flow.model import ErrandKind, undo_flow_id
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
+from holdfast.job.passing import bucket_of
 from holdfast.job.policy import readable_part
 from holdfast.job.state import ENDED, UNDONE, UNTIMED, JobState
 from holdfast.job.ties import Tie
 from holdfast.job.what import USUAL
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.wakeups import Topic
+from holdfast.store.sqlite.buckets import give_back
 from holdfast.store.sqlite.cooling import cool
 from holdfast.store.sqlite.failures import count_failed
 from holdfast.store.sqlite.happenings import NewHappening, tell
+from holdfast.store.sqlite.limited import enter_ready
 from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return, wait_untimed
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
@@ -28,7 +31,7 @@ from holdfast.store.sqlite.transaction import Row, Transaction
 
 class Found(NamedTuple):
     """A job as a move finds it. `ready_at`: since when it waited, if it runs. `policy` is read
-    only where a cancel was asked for."""
+    only where a cancel was asked for. `buckets` are those that count a running job."""
 
     narrow: Narrow
     deadline_at: int | None
@@ -37,6 +40,7 @@ class Found(NamedTuple):
     claimed_at: int | None
     cancel_requested_at: int | None
     policy: str | None
+    buckets: str | None
 
 
 class Move(NamedTuple):
@@ -187,10 +191,7 @@ def _line_up_released(tx: Transaction, moves: Sequence[Move]) -> None:
 def _return_to_line(tx: Transaction, moves: Sequence[Move]) -> None:
     """To their old positions, which may be before the marks of claimers. They have been waiting
     since they took these positions: so the first of a line is always its oldest."""
-    tx.each(
-        steps("parts/enter")[JobState.READY],
-        [(*move.counted, move.job.ready_at or tx.now) for move in moves],
-    )
+    enter_ready(tx, [(*move.counted, move.job.ready_at or tx.now) for move in moves])
     for move in moves:
         tx.wake(Topic.READY, move.job.narrow.queue)
     note_return(tx)
@@ -242,6 +243,20 @@ def _cool_queues(tx: Transaction, moves: Sequence[Move]) -> None:
             cool(tx, move.job.narrow.queue, move.transition.cool)
 
 
+def _gives_back(move: Move) -> bool:
+    return move.job.buckets is not None or move.transition.drains is not None
+
+
+def _give_back(tx: Transaction, moves: Sequence[Move]) -> None:
+    receipts = [move.job.buckets for move in moves if move.job.buckets is not None]
+    drains: dict[str, float] = {}
+    for transition, job in moves:
+        if transition.drains is not None:
+            bucket = bucket_of(job.buckets, transition.drains)
+            drains[bucket] = max(transition.delay or 0.0, drains.get(bucket, 0.0))
+    give_back(tx, receipts, drains)
+
+
 def _is_released(move: Move) -> bool:
     return move.transition.to is JobState.READY and move.transition.source in UNTIMED
 
@@ -266,6 +281,7 @@ STEPS: tuple[tuple[_Guard, _Step], ...] = (
     (lambda move: move.transition.what not in USUAL, _tell),
     (lambda move: move.transition.error is not None, _count_failures),
     (lambda move: move.transition.cool is not None, _cool_queues),
+    (_gives_back, _give_back),
     (_is_end_of_node, _settle_flows),
     (_is_end_of_parent, _orphan_flows),
     (_is_to_be_undone, _owe_undo),

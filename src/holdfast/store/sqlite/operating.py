@@ -13,6 +13,7 @@ from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.audit import SqliteAudit
 from holdfast.store.sqlite.happenings import NewHappening, tell, waiting
 from holdfast.store.sqlite.keys import retake_key
+from holdfast.store.sqlite.limited import stand_anew
 from holdfast.store.sqlite.places import (
     InPlace,
     Narrow,
@@ -230,6 +231,8 @@ def _update(tx: Transaction, verb: str, jobs: Iterable[InPlace], value: object) 
         ids.setdefault(place, []).append(row.job_id)
     for place, named in ids.items():
         tx.run(at(verb, place), (value, to_json(named)))
+        if place is JobState.READY:
+            stand_anew(tx, named)
     note_return(tx)
 
 

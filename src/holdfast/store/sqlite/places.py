@@ -15,6 +15,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.state import UNTIMED, JobState
 from holdfast.job.what import What
 from holdfast.store.contract.wakeups import Topic
+from holdfast.store.sqlite.limited import enter_ready
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
@@ -77,10 +78,7 @@ def line_up(tx: Transaction, rows: Sequence[Narrow]) -> None:
     if not rows:
         return
     first = take_numbers(tx, len(rows))
-    tx.each(
-        steps("parts/enter")[JobState.READY],
-        [_in_line(row, seq, tx.now) for seq, row in enumerate(rows, first)],
-    )
+    enter_ready(tx, [_in_line(row, seq, tx.now) for seq, row in enumerate(rows, first)])
     for queue, jobs in Counter(row.queue for row in rows).items():
         tx.wake(Topic.READY, queue, jobs)
 

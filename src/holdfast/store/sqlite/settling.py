@@ -29,7 +29,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.places import Narrow, leave, take_numbers
+from holdfast.store.sqlite.places import Narrow, leave, make_ready, take_numbers
 from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
@@ -293,11 +293,19 @@ def release(tx: Transaction, ids: Iterable[str]) -> None:
         tx.wake(Topic.READY, queue, jobs)
     leave(tx, JobState.BLOCKED, [row[0] for row in lined_up])
     if len(lined_up) < len(free):
+        _release_limited(tx, free)
         _release_later(tx, free)
 
 
+def _release_limited(tx: Transaction, ids: Sequence[str]) -> None:
+    rows = tx.rows(steps("parts/limited")["blocked"], (to_json(ids),))
+    jobs = [(JobState.BLOCKED, Narrow._make(row)) for row in rows]
+    if jobs:
+        make_ready(tx, jobs, What.RELEASED)
+
+
 def _release_later(tx: Transaction, ids: Sequence[str]) -> None:
-    """Those of these nodes that are blocked still have a delay, or are gone."""
+    """Those of these nodes that are still blocked have a delay, or are gone."""
     later: list[Row] = []
     for *columns, delay, _ in tx.rows(steps("flows/settle")["waiting"], (to_json(ids),)):
         row = Narrow._make(columns)

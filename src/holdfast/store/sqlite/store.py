@@ -12,6 +12,7 @@ from holdfast.store.sqlite.failures import SqliteFailures
 from holdfast.store.sqlite.flows import SqliteFlows
 from holdfast.store.sqlite.health import SqliteHealth
 from holdfast.store.sqlite.jobs import SqliteJobs
+from holdfast.store.sqlite.limits import SqliteLimits
 from holdfast.store.sqlite.operations import SqliteOperations
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.queues import SqliteQueues
@@ -57,6 +58,7 @@ class SqliteStore:
         self.steps = SqliteSteps(self._writer)
         self.signals = SqliteSignals(self._writer)
         self.streams = SqliteStreams(self._writer)
+        self.limits = SqliteLimits(self._writer)
         self.audit = SqliteAudit(self._writer)
         self.operations = SqliteOperations(self._writer)
         self.shelf = SqliteShelf(self._writer)

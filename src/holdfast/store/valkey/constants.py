@@ -22,6 +22,7 @@ from holdfast.store.valkey.layout import (
     NUMBER_LENGTH,
     ROWS,
     SEQ_LENGTH,
+    TURN_LENGTH,
     Body,
     GateRow,
     NodeRow,
@@ -70,6 +71,7 @@ def constants() -> dict[str, str]:
         "SAMPLE_SECONDS": f"{SAMPLE_SECONDS:g}",
         "LATEST": str(LATEST),
         "SEQ_LENGTH": str(SEQ_LENGTH),
+        "TURN_LENGTH": str(TURN_LENGTH),
         "NUMBER_LENGTH": str(NUMBER_LENGTH),
         "SPREADS": str(SPREADS),
     }

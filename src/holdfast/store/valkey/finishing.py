@@ -170,6 +170,7 @@ def _row(n: int, move: Transition) -> MoveRow:
         what=move.what,
         index=n,
         steps=[new_step_row(one) for one in move.steps],
+        drains=move.drains,
     )
 
 

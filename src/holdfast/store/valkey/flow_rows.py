@@ -151,7 +151,7 @@ def _add_job(
     job: NewJob, tag: str, index: int, given: NewNodesRow, lines: dict[_Line, list[object]]
 ) -> None:
     """Most nodes are as plain as a job can be that has ties and may be blocked."""
-    if not msgspec.structs.replace(job, ties=NO_TIES, blocked=False).is_plain:
+    if job.buckets or not msgspec.structs.replace(job, ties=NO_TIES, blocked=False).is_plain:
         given.jobs.append(job_row(job, index))
         return
     timeout = readable_part(job.policy).timeout

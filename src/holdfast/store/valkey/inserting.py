@@ -24,6 +24,7 @@ import msgspec
 
 from holdfast.errors import BadOption, PartlyInserted, StoreError, StoreUnavailable
 from holdfast.job.ids import JobId, partition_bits
+from holdfast.job.passing import LIMITS
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import JobState
@@ -48,6 +49,7 @@ class ValkeyInserting(ValkeyVerbs):
         if not jobs:
             return []
         require_beside_keys(self._connections, jobs)
+        require_beside_limits(self._connections, jobs)
         if self._connections.options.partitions == 1 and len(jobs) <= INSERT_BATCH:
             return await self._insert_batch(0, "", list(enumerate(jobs)))
         answers: Answers = []
@@ -129,6 +131,21 @@ def require_beside_keys(connections: Connections, jobs: Sequence[NewJob]) -> Non
             )
 
 
+def require_beside_limits(connections: Connections, jobs: Sequence[NewJob]) -> None:
+    """Buckets lie in one partition, and one script has to see a job and its buckets."""
+    count = connections.options.partitions
+    if count == 1:
+        return
+    for job in jobs:
+        if job.buckets and connections.partition_of(job.id) != partition_bits(LIMITS) % count:
+            raise BadOption(
+                "id of a job with limits",
+                "one that new_job_id(beside=LIMITS) mints: in a store of several partitions all "
+                "jobs with limits lie in one, so they have no unique key and are no nodes of flows",
+                job.id,
+            )
+
+
 def _lines(jobs: list[Placed]) -> list[LineRow] | None:
     """The jobs by line and priority, with all that the jobs of such a group share said once. None
     if a job is not plain, or an id comes twice."""
@@ -198,4 +215,5 @@ def job_row(job: NewJob, index: int) -> JobRow:
         ties=job.ties,
         blocked=job.blocked,
         index=index,
+        buckets=job.buckets,
     )

@@ -20,6 +20,9 @@ from holdfast.store.body import BODY
 SEQ_LENGTH = 17
 """Characters of an arrival number: 13 of the time, 4 of the place within the call."""
 
+TURN_LENGTH = 16
+"""Digits of the turn of a line, which stand before its name."""
+
 NUMBER_LENGTH = 15
 """Digits before the times of a measure: its number, so that older and newer can be compared."""
 
@@ -32,7 +35,8 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
 
     `at`: when the job is due, when its attempt times out, or when it ended, by its state.
     `spread` must be the last value of a plain record (`spread.py` says why). A record has a
-    `plan` only if a plan started the job: schedule, scope and plan time.
+    `plan` only if a plan started the job: schedule, scope and plan time. It has `buckets` only if
+    the job passes limits.
     """
 
     state: str
@@ -62,6 +66,7 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     ties: int
     spread: int
     plan: tuple[str, str, str] | Maybe = False
+    buckets: str | Maybe = False
 
 
 class Body(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -163,6 +168,27 @@ class FailureRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     sampled_at: Time
     muted_until: Time | Maybe = False
     note: str | Maybe = False
+
+
+class RuleRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The definition of a limit. `settings` are JSON."""
+
+    settings: str
+    edited: bool
+    retired: bool
+    revision: int
+
+
+class BucketRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """One bucket. `override`: settings of its own, as JSON. `has_waiting`: lines are parked
+    there."""
+
+    in_use: int
+    override: str | Maybe
+    shut_until: Time | Maybe
+    throttles: int
+    has_waiting: bool
+    touched_at: Time
 
 
 class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -354,6 +380,7 @@ class JobRow(msgspec.Struct, array_like=True, gc=False):
     ties: int
     blocked: bool
     index: int
+    buckets: str | None
 
 
 class LineRow(msgspec.Struct, array_like=True):
@@ -445,6 +472,7 @@ class MoveRow(msgspec.Struct, array_like=True, gc=False):
     what: str
     index: int
     steps: list[NewStepRow]
+    drains: str | None
 
 
 class NewGateRow(msgspec.Struct, array_like=True, gc=False):
@@ -569,6 +597,8 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "ERROR_": ErrorRow,
     "FAILURE_": FailureRow,
     "QUEUE_": QueueRow,
+    "RULE_": RuleRow,
+    "BUCKET_": BucketRow,
     "WORKER_": WorkerRow,
     "SCHEDULE_": ScheduleRow,
     "LEDGER_": LedgerRow,

@@ -18,6 +18,7 @@ from holdfast.store.contract.records import Outcome
 from holdfast.store.valkey.layout import (
     AuditRow,
     Body,
+    BucketRow,
     ErrorRow,
     FailureRow,
     HappeningRow,
@@ -27,6 +28,7 @@ from holdfast.store.valkey.layout import (
     ProgressRow,
     QueueRow,
     Record,
+    RuleRow,
     ScheduleRow,
     ShelfRow,
     WorkerRow,
@@ -45,6 +47,8 @@ to_record = msgspec.msgpack.Decoder(Record).decode
 to_body = msgspec.msgpack.Decoder(Body).decode
 to_progress_row = msgspec.msgpack.Decoder(ProgressRow).decode
 to_failure_row = msgspec.msgpack.Decoder(FailureRow).decode
+to_rule_row = msgspec.msgpack.Decoder(RuleRow).decode
+to_bucket_row = msgspec.msgpack.Decoder(BucketRow).decode
 to_queue_row = msgspec.msgpack.Decoder(QueueRow).decode
 to_worker_row = msgspec.msgpack.Decoder(WorkerRow).decode
 to_schedule_row = msgspec.msgpack.Decoder(ScheduleRow).decode

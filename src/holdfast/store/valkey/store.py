@@ -11,6 +11,7 @@ from holdfast.store.contract.failures import Failures
 from holdfast.store.contract.flows import Flows
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.limits import Limits
 from holdfast.store.contract.operations import Operations
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
@@ -29,6 +30,7 @@ from holdfast.store.valkey.failures import ValkeyFailures
 from holdfast.store.valkey.flows import ValkeyFlows
 from holdfast.store.valkey.health import ValkeyHealth
 from holdfast.store.valkey.jobs import ValkeyJobs
+from holdfast.store.valkey.limits import ValkeyLimits
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.operations import ValkeyOperations
 from holdfast.store.valkey.options import Options
@@ -73,6 +75,7 @@ class ValkeyStore:
         self.steps: Steps = ValkeySteps(self._connections)
         self.signals: Signals = ValkeySignals(self._connections)
         self.streams: Streams = ValkeyStreams(self._connections)
+        self.limits: Limits = ValkeyLimits(self._connections)
         self.audit: Audit = ValkeyAudit(self._connections)
         self.operations: Operations = ValkeyOperations(self._connections)
         self.shelf: Shelf = ValkeyShelf(self._connections)

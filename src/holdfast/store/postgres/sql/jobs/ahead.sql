@@ -5,7 +5,7 @@ from (
     select from {{schema}}.ready as mine
     cross join lateral (
         select from {{schema}}.ready as other
-        where other.queue = mine.queue
+        where other.queue = mine.queue and not other.limited and not mine.limited
         and (other.priority, other.seq) < (mine.priority, mine.seq)
         order by other.priority, other.seq
         limit 1000

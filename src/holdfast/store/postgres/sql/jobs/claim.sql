@@ -46,7 +46,7 @@ picked as materialized (
         cross join lateral (
             select ready.ctid
             from {{schema}}.ready
-            where ready.queue = asked.queue
+            where ready.queue = asked.queue and not ready.limited
             and (ready.priority, ready.seq) >= (stretch.from_priority, stretch.from_seq)
             and ready.priority <= stretch.to_priority
             and nullif(ready.task = any ($3::text[])
@@ -102,6 +102,8 @@ counting as (
     select queue, task, 'ready' as source, 'running' as target, 'claimed' as what from found
 ),
 {{counted}}
+-- A row without a job says of a queue that jobs with limits wait there; its `ahead` says whether their lines
+-- have to be opened first.
 -- shaped for the driver: reading a uuid and two timestamps would cost it more than all the other
 -- columns, and an empty array costs more than a null
 select job_id::text, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
@@ -114,4 +116,14 @@ select job_id::text, task, queue, priority, args, policy, attempts, crashes, fen
         select checkpoint from {{schema}}.progress where progress.job_id = found.job_id
     ) end as checkpoint, ahead, ties, seq
 from found
+union all
+select null, null, asked.queue, null, null, null, null, null, null, null, null, null, null, null, null, null,
+    marked.unheard, null, null
+from asked
+cross join lateral (
+    select exists (select from {{schema}}.newcomer where newcomer.queue = asked.queue)
+        or exists (select from {{schema}}.bucket where has_waiting and opens_at <= {{now}}) as unheard
+) as marked
+where marked.unheard or exists (
+    select from {{schema}}.line where line.queue = asked.queue and line.parked_at is null)
 order by priority, seq

@@ -68,7 +68,7 @@ from_lease as (
         select job_id from held where $24::boolean and source = 'running'
         union all select job_id from free))
     returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since, claimed_at,
-        worker_id, cancel_requested_at is not null as cancelled
+        worker_id, cancel_requested_at is not null as cancelled, buckets
 ),
 leaving as materialized (
     select job_id from held where source <> 'running'
@@ -78,12 +78,12 @@ gone as materialized (
     select * from from_lease
     union all
     select job_id, queue, priority, seq, task, attempts, crashes, fence, ties, null, null, null,
-        false
+        false, null
     from out_of_waiting
 ),
 judged as materialized (
     select gone.job_id, gone.queue, gone.priority, gone.seq, gone.task, gone.ties, gone.since,
-        gone.claimed_at, gone.worker_id, asked.source, asked.what,
+        gone.claimed_at, gone.worker_id, gone.buckets, asked.source, asked.what,
         gone.attempts + asked.spend as attempts, gone.crashes + asked.crash as crashes,
         gone.fence + asked.bump as fence, gone.fence as held_fence,
         gone.attempts + (asked.source = 'running')::int as attempt, asked.next,
@@ -169,7 +169,7 @@ now_timed as (
     select from closed where state = 'scheduled' or (state = 'suspended' and due_at is not null)
 ),
 {{woken}}
-select closed.job_id::text, closed.state, closed.fence, closed.queue, woken.calls,
+select closed.job_id::text, closed.state, closed.fence, closed.queue, closed.buckets, woken.calls,
     -- it may have been tied to a flow after its end was decided
     case when closed.ties & 16 <> 0
         and closed.state in ('succeeded', 'failed', 'cancelled', 'expired', 'skipped')

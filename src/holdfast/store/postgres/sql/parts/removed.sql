@@ -29,6 +29,10 @@ live_frames as (
     delete from {{schema}}.live_frames
     where job_id = any (array(select job_id from gone where ties & 32 <> 0))
 ),
+limits as (
+    delete from {{schema}}.limited
+    where job_id = any (array(select job_id from gone where ties & 2 <> 0))
+),
 deadlines as (
     delete from {{schema}}.deadline where job_id = any ((select list from ids)::uuid[])
 ),

@@ -5,9 +5,12 @@ select
     exists (
         select from unnest($3::text[]) as asked (queue)
         cross join lateral (
-            select from {{schema}}.ready where ready.queue = asked.queue limit 1
+            select from {{schema}}.ready where not ready.limited and ready.queue = asked.queue limit 1
         ) as head
-    ) as ready,
+    )
+    or exists (select from {{schema}}.newcomer where newcomer.queue = any ($3::text[]))
+    or exists (select from {{schema}}.line where line.parked_at is null and line.queue = any ($3::text[]))
+    or exists (select from {{schema}}.bucket where has_waiting and opens_at <= {{now}}) as ready,
     extract(epoch from least(
         (select due_at from {{schema}}.scheduled
          where due_at > {{now}} - $4::float8 * interval '1 second'

@@ -91,7 +91,7 @@ select
 from json_each(:ids) as wanted
 cross join holdfast_blocked as b on b.job_id = wanted.value
 cross join holdfast_node as n on n.job_id = b.job_id
-where coalesce(n.delay, 0) = 0
+where coalesce(n.delay, 0) = 0 and not b.ties & 2 -- nodes with limits stand in lines of their own
 returning job_id, queue, task
 
 -- name: waiting

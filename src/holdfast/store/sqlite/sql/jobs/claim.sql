@@ -2,10 +2,11 @@
 select
     exists (select 1 from holdfast_worker where id = ? and expires_at > ?),
     (select n from holdfast_counter where topic = 'return' and name = ''),
-    (select json_group_array(name) from holdfast_queue where paused or cool_until > ?)
+    (select json_group_array(name) from holdfast_queue where paused or cool_until > ?),
+    exists (select 1 from holdfast_line)
 
 -- name: next priority
-select min(priority) from holdfast_ready where queue = ? and priority > ?
+select min(priority) from holdfast_ready where line = 0 and queue = ? and priority > ?
 
 -- name: pick
 select
@@ -15,7 +16,8 @@ from holdfast_ready as r
 cross join holdfast_job as j on j.id = r.job_id
 left join holdfast_deadline as d on d.job_id = r.job_id
 left join holdfast_progress as p on p.job_id = r.job_id
-where r.queue = ?
+where r.line = 0
+    and r.queue = ?
     and r.priority = ?
     and r.seq >= ?
     and r.task in (select value from json_each(?))
@@ -23,7 +25,7 @@ order by r.seq
 limit ?
 
 -- name: last
-select max(seq) from holdfast_ready where queue = ? and priority = ?
+select max(seq) from holdfast_ready where line = 0 and queue = ? and priority = ?
 
 -- name: lease
 insert into holdfast_lease (
@@ -34,8 +36,8 @@ select
     job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ties,
     ready_at, ?, ?, ?, seq >= ?
 from holdfast_ready
-where queue = ? and priority = ? and seq in (select value from json_each(?))
+where line = 0 and queue = ? and priority = ? and seq in (select value from json_each(?))
 
 -- name: leave
 delete from holdfast_ready
-where queue = ? and priority = ? and seq in (select value from json_each(?))
+where line = 0 and queue = ? and priority = ? and seq in (select value from json_each(?))

@@ -1,7 +1,8 @@
 -- name: find running
 select
     p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.ties,
-    d.at, p.ready_at, p.worker_id, p.claimed_at, p.cancel_requested_at, j.policy
+    d.at, p.ready_at, p.worker_id, p.claimed_at, p.cancel_requested_at, j.policy,
+    p.buckets
 from json_each(?) as wanted
 cross join holdfast_lease as p on p.job_id = wanted.value
 left join holdfast_deadline as d on d.job_id = p.job_id
@@ -11,7 +12,7 @@ left join holdfast_job as j on j.id = p.job_id and p.cancel_requested_at is not 
 select
     p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.ties,
     (select d.at from holdfast_deadline as d where d.job_id = p.job_id),
-    null, null, null, null, null
+    null, null, null, null, null, null
 from holdfast_place as p
 where p.state = ? and not p.ended and p.job_id in (select value from json_each(?))
 

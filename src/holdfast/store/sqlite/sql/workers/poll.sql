@@ -1,5 +1,10 @@
 select
-    exists (select 1 from holdfast_ready where queue in (select value from json_each(:queues))),
+    exists (select 1 from holdfast_ready where line = 0 and queue in (select value from json_each(:queues)))
+        or exists (
+            select 1 from holdfast_line
+            where parked_at is null and queue in (select value from json_each(:queues))
+        )
+        or exists (select 1 from holdfast_bucket where has_waiting and opens_at <= :now),
     (
         select min(at)
         from (

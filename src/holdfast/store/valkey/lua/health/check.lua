@@ -6,20 +6,23 @@
 local served = {}
 
 -- Whether a claim would find the line of a ready job.
-local function is_served(queue, task)
-    if not served[queue] then
+local function is_served(record)
+    local queue = record[QUEUE]
+    if record[BUCKETS] then
+        return permits.has_line(record)
+    elseif not served[queue] then
         served[queue] = {}
         for _, entry in ipairs(redis.call('ZRANGE', partition .. ':heads:' .. queue, 0, -1)) do
             served[queue][string.sub(entry, SEQ_LENGTH + 1)] = true
         end
     end
-    return served[queue][task]
+    return served[queue][record[TASK]]
 end
 
 local function is_there(id, record)
     local state = record[STATE]
     local is_state = LIVE[state] or ENDED[state]
-    if not is_state or (state == 'ready' and not is_served(record[QUEUE], record[TASK])) then
+    if not is_state or (state == 'ready' and not is_served(record)) then
         return false
     end
     sorted = {}

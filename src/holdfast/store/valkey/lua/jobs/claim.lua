@@ -1,7 +1,7 @@
 -- Give the first ready jobs of these queues and tasks to a worker.
 -- KEYS: partition
 -- ARGV: now worker wants tasks inline
--- uses: time record names counts queues lines aside node_inputs
+-- uses: time record names counts queues lines admission aside node_inputs
 --
 -- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then id,
 -- record, body and progress of each job. A worker whose own lease has lapsed gets nothing, and
@@ -37,17 +37,44 @@ local wanted = cmsgpack.unpack(wants)
 local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
 local ids, served, ahead, answer, texts, held, timeouts, nodes
 
+-- Note picked jobs: member, priority, …, where so many of the same want were picked before.
+local function note_picked(picked, before, free)
+    for n = 1, #picked, 2 do
+        ids[#ids + 1] = string.sub(picked[n], SEQ_LENGTH + 1)
+        ahead[#ids] = 2 * before + n > 2 * free
+    end
+    return before + #picked / 2
+end
+
+local function choose_plain(want, before)
+    local picked, lines = pick(want[1], want[2] - before)
+    for n = 1, #lines do
+        served[#served + 1] = lines[n]
+    end
+    return note_picked(picked, before, want[3])
+end
+
+-- Where jobs with limits and jobs without wait at one priority, each kind has half, and what the other leaves.
+local function choose_both(want)
+    local queue, limit, free = want[1], want[2], want[3]
+    local count = note_picked(admit(queue, limit, first_priority(queue)), 0, free)
+    if count < limit then
+        count = choose_plain(want, count)
+    end
+    if count < limit then
+        note_picked(admit(queue, limit - count), count, free)
+    end
+end
+
 local function choose()
     ids, served, ahead = {}, {}, {}
+    begin_admission()
     for _, want in ipairs(wanted) do
         if is_open(want[1]) then
-            local picked, lines = pick(want[1], want[2])
-            for n = 1, #picked, 2 do
-                ids[#ids + 1] = string.sub(picked[n], SEQ_LENGTH + 1)
-                ahead[#ids] = n > 2 * want[3]
-            end
-            for n = 1, #lines do
-                served[#served + 1] = lines[n]
+            if has_limited then
+                choose_both(want)
+            else
+                choose_plain(want, 0)
             end
         end
     end
@@ -118,6 +145,7 @@ local function drop_from_line(id)
             end
         end
     end
+    drop_admitted(id)
 end
 
 local function drop_broken()
@@ -133,6 +161,9 @@ local function drop_broken()
     return dropped > 0
 end
 
+if has_limited then
+    reopen_lines()
+end
 choose()
 while not pcall(give_all) do
     if not drop_broken() then
@@ -140,6 +171,7 @@ while not pcall(give_all) do
     end
     choose()
 end
+take_admitted()
 if #ids == 0 then
     return {moment}
 end
@@ -153,6 +185,9 @@ end
 for first = 1, #timeouts, 2 * JOB_BATCH do
     local last = math.min(first + 2 * JOB_BATCH - 1, #timeouts)
     redis.call('ZADD', partition .. ':timeouts', unpack(timeouts, first, last))
+end
+for n = 1, #admitted do
+    served[#served + 1] = admitted[n].taken > 0 and admitted[n] or nil
 end
 for n = 1, #served do
     tally('ready:' .. served[n].name, -served[n].taken)

@@ -89,6 +89,14 @@ local function cool(move, record)
     end
 end
 
+local drained = {}
+local function drain(move, record)
+    if move[MOVE_DRAINS] then
+        local bucket = permits.bucket_of(record, move[MOVE_DRAINS])
+        drained[bucket] = math.max(drained[bucket] or 0, move[MOVE_DELAY] or 0)
+    end
+end
+
 -- A job whose signal has come is not suspended.
 local function has_awaited(move)
     for _, given in ipairs(move[MOVE_STEPS]) do
@@ -125,6 +133,7 @@ local function apply(move, record)
     tell_of(move, record, row)
     note_failure(move[MOVE_FINGERPRINT], record[TASK], move[MOVE_ID], move[MOVE_ERROR])
     cool(move, record)
+    drain(move, record)
 end
 
 local batch, ids, refused = cmsgpack.unpack(moves), {}, {}
@@ -142,6 +151,12 @@ for n = 1, #batch do
 end
 release_ended()
 flush()
+for bucket, hint in pairs(drained) do
+    local row = permits.row(bucket)
+    row[BUCKET_SHUT_UNTIL], row[BUCKET_THROTTLES] =
+        cool_window(row[BUCKET_SHUT_UNTIL], row[BUCKET_THROTTLES], hint, FRESH_SETTINGS)
+    permits.keep(bucket)
+end
 write_failures()
 
 local answer, cooling = {}, {}

@@ -6,7 +6,7 @@
 -- refuses, so it is refused as a whole.
 --
 -- A script may go on after `flush`, and then reads what was written. It flushes again at its end.
--- uses: names heads wake happenings
+-- uses: names heads wake happenings limited
 local ARGUMENT_BATCH = 2000 -- Lua unpacks no more than some thousand values
 local sorted, texts, counted, noted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}, {}
 local after_all, ready_made = {}, {} -- `ready_made`: lists of a key, its text, a key, its text, …
@@ -163,6 +163,9 @@ local function flush()
     end
     write_counts()
     note_holders()
+    for _, queue in ipairs(permits.write()) do
+        wake('ready:' .. queue)
+    end
     write_happenings()
     for n = 1, #after_all do
         redis.call(unpack(after_all[n]))

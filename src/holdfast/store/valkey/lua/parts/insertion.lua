@@ -22,6 +22,9 @@ do
         record[SEQ], record[SPREAD] = arrive(job[JOB_INDEX]), job[JOB_INDEX] % SPREADS
         record[ATTEMPTS], record[CRASHES], record[FENCE] = 0, 0, 0
         record[TIMEOUT], record[TIES] = job[JOB_TIMEOUT] or false, job[JOB_TIES]
+        if job[JOB_BUCKETS] then
+            record[PLAN], record[BUCKETS] = false, job[JOB_BUCKETS]
+        end
         record[KEY], record[KEY_STATES] = job[JOB_KEY] or false, job[JOB_KEY_STATES] or false
         local deadline_in = job[JOB_DEADLINE_IN]
         record[DEADLINE_AT] = job[JOB_DEADLINE_AT] or (deadline_in and after(deadline_in)) or false

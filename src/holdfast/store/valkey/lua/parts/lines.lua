@@ -147,6 +147,17 @@ local function pick(queue, limit)
     return picked, served
 end
 
+-- The priority of the first job of a queue, whatever its task; nil if there is none. The entry of a line that is
+-- alone may name an earlier job.
+local function first_priority(queue)
+    local found = redis.call('ZRANGE', partition .. ':heads:' .. queue, 0, 1, 'WITHSCORES')
+    if #found == 2 then
+        local name = line(queue, string.sub(found[1], SEQ_LENGTH + 1))
+        found = first_of(partition .. ':ready:' .. name)
+    end
+    return tonumber(found[2])
+end
+
 -- Take the picked jobs off their lines. Each line begins now with the job to which it has gone. The
 -- lines of one queue stand together in `served`.
 local function take_off(served)

@@ -18,13 +18,18 @@ end
 local function settle(id, record, enters)
     local state = record[STATE]
     local name = line(record[QUEUE], record[TASK])
-    if state == 'ready' then
+    if state == 'ready' and record[BUCKETS] then
+        put(permits.stand(record), record[SEQ] .. id, enters and 0)
+    elseif state == 'ready' then
         local set = behind('ready', name)
         put(set, record[SEQ] .. id, enters and record[PRIORITY])
         lines_touched[set] = lines_touched[set] or {record[QUEUE], record[TASK]}
     elseif state == 'running' then
         put(behind('held', record[WORKER]), id, enters and 0)
         workers_touched[record[WORKER]] = true
+        if record[BUCKETS] and not enters then
+            permits.give_back(record)
+        end
         if record[AT] then
             put('timeouts', id, enters and record[AT])
         end

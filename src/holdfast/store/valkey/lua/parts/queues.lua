@@ -37,19 +37,24 @@ local function kept_by_queue(name, state)
     return row and row[QUEUE_SETTINGS][RETAIN[state]]
 end
 
--- Let a queue cool down. Only the first throttle of a window raises the queue's count.
+-- Until when nothing is given after one more throttle, and how many throttles count. Only the first throttle
+-- of a window raises the count.
+local function cool_window(till, throttles, hint, settings)
+    if till and till > moment then
+        return math.max(till, after(hint)), throttles
+    end
+    local lately = till and moment <= till + FORGIVEN_AFTER
+    throttles = lately and throttles + 1 or 1
+    local wait = settings.throttle_base * 2 ^ math.min(throttles - 1, 500)
+    return after(math.max(hint, math.min(wait, settings.throttle_cap))), throttles
+end
+
+-- Let a queue cool down.
 local function throttle(name, hint)
     local row = queue_row(name) or fresh_queue()
-    local till = row[QUEUE_COOL_UNTIL]
-    if till and till > moment then
-        row[QUEUE_COOL_UNTIL] = math.max(till, after(hint))
-    else
-        local lately = till and moment <= till + FORGIVEN_AFTER
-        row[QUEUE_THROTTLES] = lately and row[QUEUE_THROTTLES] + 1 or 1
-        local settings = row[QUEUE_SETTINGS]
-        local wait = settings.throttle_base * 2 ^ math.min(row[QUEUE_THROTTLES] - 1, 500)
-        row[QUEUE_COOL_UNTIL] = after(math.max(hint, math.min(wait, settings.throttle_cap)))
-    end
+    row[QUEUE_COOL_UNTIL], row[QUEUE_THROTTLES] =
+        cool_window(row[QUEUE_COOL_UNTIL], row[QUEUE_THROTTLES], hint, row[QUEUE_SETTINGS])
     queues[name] = row
     return row
 end
+

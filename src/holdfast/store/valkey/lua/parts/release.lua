@@ -211,6 +211,8 @@ do
             local delay = nodes[id][NODE_DELAY]
             if delay and delay > 0 then
                 make_wait(id, records[id], 'released', 'scheduled', after(delay), 'released')
+            elseif records[id][BUCKETS] then
+                make_ready(id, records[id], 'released', arrive(0))
             else
                 ready[#ready + 1] = id
             end

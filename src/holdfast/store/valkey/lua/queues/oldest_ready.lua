@@ -18,9 +18,22 @@ local function heads_of(key)
     return ids
 end
 
+-- The first jobs of the lines with limits; of very many lines, those of some.
+local limited = redis.call('HRANDFIELD', partition .. ':lines', 1000)
+
+local function add_limited(name, found)
+    for _, one in ipairs(limited) do
+        if string.sub(one, 1, #name + 1) == name .. '\n' then
+            local first = redis.call('ZRANGE', partition .. ':limited:' .. one, 0, 0)[1]
+            found[#found + 1] = first and string.sub(first, SEQ_LENGTH + 1)
+        end
+    end
+end
+
 local heads, ids = {}, {}
 for n, name in ipairs(cmsgpack.unpack(lines)) do
     heads[n] = heads_of(partition .. ':ready:' .. name)
+    add_limited(name, heads[n])
     for _, id in ipairs(heads[n]) do
         ids[#ids + 1] = id
     end

@@ -14,7 +14,21 @@ for _, task in ipairs(cmsgpack.unpack(tasks)) do
     end
 end
 
+-- Whether lines of jobs with limits are open, or may be opened now.
+local function any_limited_waits()
+    for n = 1, #served do
+        if redis.call('EXISTS', partition .. ':open:' .. served[n]) == 1 then
+            return true
+        end
+    end
+    local most = string.format('%.0f', moment)
+    return #redis.call('ZRANGEBYSCORE', partition .. ':opening', '-inf', most, 'LIMIT', 0, 1) > 0
+end
+
 local function any_waits()
+    if redis.call('EXISTS', partition .. ':lines') == 1 and any_limited_waits() then
+        return 1
+    end
     for first = 1, #lines, ARGUMENT_BATCH do
         local last = math.min(first + ARGUMENT_BATCH - 1, #lines)
         if redis.call('EXISTS', unpack(lines, first, last)) > 0 then

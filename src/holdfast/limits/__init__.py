@@ -1,0 +1,9 @@
+"""Limits: what says "not now" to a ready job.
+
+A *limit* is a definition in the store. A *bucket* is one limit at one key, with its count. A claim
+gives a job only if every bucket of the job has room, and counts it in all of them in the same
+write. The job's lease lists what was counted: whoever ends the lease gives back exactly that, once,
+under the fence.
+
+`model` has the words, `admission` the arithmetic.
+"""

@@ -1,0 +1,2 @@
+-- $1 now   $2 queues
+select {{schema}}.hear($2::text[], {{now}})

@@ -1,0 +1,28 @@
+-- Define limits, as a program has them or as an operator puts them.
+-- KEYS: partition
+-- ARGV: now edited rules
+-- uses: time rules
+--
+-- `rules`: name, settings, … `edited` is '1' if an operator says so: then declarations change it no more.
+-- Answers 1, or the name of a limit that is of another kind and counts something; then nothing is written.
+local given = cmsgpack.unpack(rules)
+for n = 1, #given, 2 do
+    local rule = read_rule(given[n])
+    if rule and not rule[RULE_RETIRED] and kind_of(rule[RULE_SETTINGS]) ~= kind_of(given[n + 1])
+        and counts_something(given[n]) then
+        return given[n]
+    end
+end
+for n = 1, #given, 2 do
+    local rule = read_rule(given[n])
+    local is_new = not rule
+    rule = rule or {given[n + 1], false, false, 0}
+    local settings = rule[RULE_EDITED] and edited ~= '1' and rule[RULE_SETTINGS] or given[n + 1]
+    if is_new or edited == '1' or rule[RULE_RETIRED] or settings ~= rule[RULE_SETTINGS] then
+        rule[RULE_SETTINGS], rule[RULE_RETIRED] = settings, false
+        rule[RULE_EDITED] = rule[RULE_EDITED] or edited == '1'
+        rule[RULE_REVISION] = rule[RULE_REVISION] + 1
+        keep_rule(given[n], rule)
+    end
+end
+return 1

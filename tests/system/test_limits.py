@@ -1,0 +1,342 @@
+"""Limits as programs declare them, workers obey them and people see them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from holdfast import App, Concurrency, Context, Throttled
+from holdfast.background.options import ReconcileOptions
+from holdfast.clock import ManualClock
+from holdfast.declaring.tasks import Tasks
+from holdfast.errors import BadOption
+from holdfast.events import Event, Events
+from holdfast.insights.explain import explain
+from holdfast.insights.limits import check_limits
+from holdfast.job.ends import WasThrottled
+from holdfast.job.ids import JobId
+from holdfast.job.passing import parted
+from holdfast.job.state import JobState
+from holdfast.reconcile.buckets import BucketsReconciler
+from holdfast.store.contract.store import Store
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing import Harness
+from tests.conformance.builders import Scene
+from tests.conformance.limiting import begun, in_use, limited, nothing_is_wrong, through
+from tests.unit.cli import Desk, desk_in
+
+
+@pytest.fixture
+async def scene(store: Store, clock: ManualClock) -> Scene:
+    return await Scene.on(store, clock)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return desk_in(tmp_path, monkeypatch)
+
+
+class Gauge:
+    """How many handlers run at once, at most so far."""
+
+    def __init__(self) -> None:
+        self.running = self.most = self.total = 0
+
+    async def __aenter__(self) -> None:
+        self.running += 1
+        self.total += 1
+        self.most = max(self.most, self.running)
+
+    async def __aexit__(self, *how: object) -> None:
+        self.running -= 1
+
+
+# Workers
+
+
+async def test_two_workers_together_stay_within_a_limit(tmp_path: Path) -> None:
+    app, gauge = App(f"sqlite:///{tmp_path}/jobs.db"), Gauge()
+    tenant = app.limit("tenant", Concurrency(2))
+
+    @app.task(name="work", limits=[tenant.by("who")])
+    async def work(who: str) -> None:
+        async with gauge:
+            await asyncio.sleep(0.005)
+
+    async with app:
+        await work.enqueue_many(("acme",) for _ in range(30))
+        async with app.worker(queues={"default": 10}) as one, app.worker() as two:
+            await asyncio.gather(one.drain(), two.drain())
+        assert (gauge.most, gauge.total) == (2, 30)
+        [bucket] = await app.client.limits.buckets(tenant)
+        assert (bucket.name, bucket.in_use) == ("tenant:acme", 0)
+
+
+async def test_a_handler_that_is_throttled_shuts_the_bucket_for_everybody() -> None:
+    app, calls = App("sqlite://"), list[str]()
+    github = app.limit("github", Concurrency(5))
+
+    @app.task(name="sync", limits=[github])
+    async def sync(ctx: Context, name: str) -> None:
+        calls.append(name)
+        if name == "first" and len(calls) == 1:
+            raise Throttled(30, limit=github)
+
+    @app.task(name="other")
+    async def other() -> None:
+        calls.append("other")
+
+    async with Harness(app) as harness:
+        await sync.enqueue("first")
+        await harness.drain()
+        await sync.enqueue("second")
+        await other.enqueue()
+        await harness.drain()
+        assert calls == ["first", "other"]
+        await harness.advance(seconds=31)
+        await harness.drain()
+        assert sorted(calls[2:]) == ["first", "second"]
+
+
+async def test_a_drain_does_not_wait_for_what_no_end_of_a_job_will_open() -> None:
+    app = App("sqlite://")
+    tenant = app.limit("tenant", Concurrency(0))
+
+    @app.task(name="work", limits=[tenant])
+    async def work() -> None: ...
+
+    async with app, app.worker() as worker:
+        await work.enqueue()
+        async with asyncio.timeout(10):
+            assert await worker.drain() == 0
+        await app.client.limits.set(tenant, most=1)
+        assert await worker.drain() == 1
+
+
+async def test_a_worker_claims_again_when_time_opens_a_bucket() -> None:
+    app = App("sqlite://", poll=30)
+    host = app.limit("host", Concurrency(2))
+    done = asyncio.Event()
+
+    @app.task(name="work", limits=[host])
+    async def work(n: int) -> None:
+        if n == 0:
+            await app.store.limits.drain({"host:": 0.3})
+        else:
+            done.set()
+
+    async with app, app.worker(queues={"default": 1}):
+        await work.enqueue_many([(0,), (1,)])
+        async with asyncio.timeout(5):
+            await done.wait()
+
+
+async def test_nodes_of_a_flow_pass_limits(scene: Scene) -> None:
+    app, gauge = App("sqlite://"), Gauge()
+    tenant = app.limit("tenant", Concurrency(1))
+
+    @app.task(name="cut", limits=[tenant])
+    async def cut(n: int) -> int:
+        async with gauge:
+            await asyncio.sleep(0)
+            return n
+
+    @app.task(name="join", limits=[tenant])
+    async def join(parts: list[int]) -> int:
+        async with gauge:
+            return sum(parts)
+
+    flow = app.flow("album")
+    flow.add(join, flow.map(cut, [1, 2, 3]).outputs)
+    async with Harness(app) as harness:
+        run = await flow.start()
+        await harness.drain()
+        assert await run.result(5) == 6
+        assert (gauge.most, gauge.total) == (1, 4)
+        await nothing_is_wrong(Scene(app.store, harness.clock, scene.worker))
+
+
+# Declaring
+
+
+async def test_a_program_that_starts_declares_its_limits_and_keeps_what_operators_set() -> None:
+    app = App("sqlite://")
+    app.limit("tenant", Concurrency(5))
+    async with app:
+        async with app.worker():
+            [found] = await app.client.limits.all()
+            assert (found.name, found.settings, found.edited) == ("tenant", Concurrency(5), False)
+            await app.client.limits.set("tenant", most=9)
+        async with app.worker():
+            assert (await app.client.limits.get("tenant")).settings == Concurrency(9)
+
+
+def test_limits_of_a_set_are_those_of_the_app_that_includes_it() -> None:
+    mail, app = Tasks(prefix="mail."), App("sqlite://")
+    smtp = mail.limit("smtp", Concurrency(3))
+    app.include(mail)
+    assert app.limits == {"smtp": smtp}
+    with pytest.raises(BadOption, match="free"):
+        app.limit("smtp", Concurrency(4))
+
+
+def test_what_cannot_be_a_limit_is_refused_when_it_is_declared() -> None:
+    app = App("sqlite://")
+    tenant = app.limit("tenant", Concurrency(5))
+    with pytest.raises(BadOption, match="letters"):
+        app.limit("a:b", Concurrency(1))
+    with pytest.raises(BadOption, match="at least 0"):
+        Concurrency(-1)
+    with pytest.raises(BadOption, match="Concurrency"):
+        app.limit("other", 5)  # type: ignore[arg-type]
+    with pytest.raises(BadOption, match="parameters of the task: who"):
+
+        @app.task(limits=[tenant.by("whom")])
+        async def work(who: str) -> None: ...
+
+    with pytest.raises(BadOption, match="each limit once"):
+
+        @app.task(limits=[tenant, tenant.by("who")])
+        async def twice(who: str) -> None: ...
+
+
+@pytest.mark.parametrize("who", [None, ""])
+async def test_a_call_without_its_key_is_refused_and_never_passes_by(who: str | None) -> None:
+    app = App("sqlite://")
+    tenant = app.limit("tenant", Concurrency(5))
+
+    @app.task(name="work", limits=[tenant.by("who")])
+    async def work(who: str | None = None) -> None: ...
+
+    async with app:
+        with pytest.raises(BadOption, match="key of limit 'tenant'"):
+            await work.enqueue(who)
+
+
+async def test_a_key_may_be_made_of_several_arguments() -> None:
+    app = App("sqlite://")
+    tenant, all_ = app.limit("tenant", Concurrency(5)), app.limit("all", Concurrency(9))
+
+    @app.task(name="work", limits=[tenant.by("{org}/{team}"), all_])
+    async def work(org: str, team: int = 7) -> None: ...
+
+    async with app:
+        job = await work.enqueue("acme")
+        found = (await app.store.limits.of([job.id]))[job.id]
+        assert parted(found) == ("all:", "tenant:acme/7")
+
+
+# What people see
+
+
+async def codes(scene: Scene, job: JobId) -> list[tuple[str, str]]:
+    found = await explain(scene.store, await scene.job(job))
+    return [(reason.code, reason.fact) for reason in found.reasons]
+
+
+async def test_explain_names_the_bucket_that_is_full_and_who_holds_it(scene: Scene) -> None:
+    await limited(scene, tenant=1)
+    [held] = await begun(scene, 1, "tenant:acme")
+    job = await scene.enqueue(**through("tenant:acme"))
+    scene.clock.advance(41)
+    [(code, fact)] = await codes(scene, job)
+    assert code == "limit-full"
+    assert "limit 'tenant' for 'acme': 1 of 1 run" in fact
+    assert f"the oldest holder is job {held.id} on worker for 41.0 s" in fact
+
+
+async def test_explain_says_that_a_limit_is_unknown_or_drained(scene: Scene) -> None:
+    job = await scene.enqueue(**through("typo:"))
+    assert [code for code, _ in await codes(scene, job)] == ["limit-unknown"]
+    await limited(scene, typo=1)
+    [held] = await scene.claim(1)
+    await scene.finish(held, WasThrottled(30.0, "429", "typo"))
+    again = await scene.enqueue(**through("typo:"))
+    [(code, fact)] = await codes(scene, again)
+    assert code == "limit-drained"
+    assert fact == "limit 'typo' is shut for another 30.0 s after a throttle"
+
+
+async def test_the_doctor_tells_of_a_limit_that_is_not_defined(scene: Scene) -> None:
+    [fine] = await check_limits(scene.store)
+    assert fine.saw == "no limit counts a job"
+    await scene.enqueue(**through("typo:"))
+    assert await scene.claim(1) == []
+    assert [one.saw for one in await check_limits(scene.store)][1:] == [
+        "jobs wait for limit 'typo', which is not defined"
+    ]
+
+
+async def test_a_count_that_is_wrong_is_told_and_corrected(tmp_path: Path) -> None:
+    clock, told = ManualClock(), list[Event]()
+    store = SqliteStore(f"sqlite:///{tmp_path}/jobs.db", clock=clock)
+    await store.open()
+    scene, events = await Scene.on(store, clock), Events()
+    events.subscribe(told.append)
+    await limited(scene, tenant=1)
+    await begun(scene, 1, "tenant:a")
+    await store._writer.write(lambda tx: tx.run("update holdfast_bucket set in_use = 7"))
+    assert "tenant:a counts 7 and holds 1" in (await check_limits(store))[0].saw
+    reconciler = BucketsReconciler(store, events, ReconcileOptions())
+    assert (await reconciler.run_once()).mended == 1
+    [miscounted] = [one for one in told if one.name == "limit.miscounted"]
+    assert (miscounted.fields["counted"], miscounted.fields["held"]) == (7, 1)
+    assert await in_use(scene, "tenant:a") == 1
+    assert (await reconciler.run_once()).found == 0
+    await store.close()
+
+
+async def test_the_acts_of_operators_are_in_the_audit() -> None:
+    app = App("sqlite://")
+    async with app:
+        limits = app.client.limits
+        await limits.set("tenant", most=2, by="ann")
+        await limits.set("tenant", most=9, key="acme", by="ann")
+        await limits.inherit("tenant", "acme", by="ann")
+        await limits.drain("tenant", 30, key="acme", by="ann")
+        assert await limits.retire("tenant", by="ann")
+        assert not await limits.retire("none")
+        page = await app.client.audit.page()
+        words = ["limits.retire", "limits.drain", "limits.set", "limits.set", "limits.set"]
+        assert [entry.verb for entry in page.entries] == words
+
+
+async def seeded(scene: Scene) -> JobId:
+    await limited(scene, tenant=1)
+    await begun(scene, 1, "tenant:acme")
+    job = await scene.enqueue(**through("tenant:acme"))
+    assert await scene.claim(1) == []
+    return job
+
+
+def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:
+    job = desk.seed(seeded)
+    [shown] = desk.json("limits", "list")["limits"]
+    assert (shown["name"], shown["in_use"], shown["waiting"]) == ("tenant", 1, 1)
+    assert "as declared" in desk.on_store("limits", "list").out
+    said = desk.on_store("limits", "show", "tenant", "--key", "acme").out
+    assert "1 of 1 run" in said
+    assert "1 lines wait" in said
+    assert "holdfast limits set tenant --key=acme" in desk.on_store("jobs", "explain", job).out
+    changed = desk.json("limits", "set", "tenant", "--key", "acme", "--most", "20")
+    assert changed["settings"] == {"kind": "concurrency", "most": 20}
+    assert desk.json("limits", "set", "tenant", "--key", "acme", "--inherit")["override"] is None
+    assert desk.json("limits", "drain", "tenant", "--key", "acme", "--for", "1m")["drained_for"] > 9
+    assert desk.json("limits", "retire", "tenant") == {"limit": "tenant", "retired": True}
+    assert "give --most" in desk.on_store("limits", "set", "tenant").err
+
+
+def test_a_program_without_a_loop_asks_and_changes_limits() -> None:
+    app = App("sqlite://")
+    app.sync.limits.set("tenant", most=3)
+    assert app.sync.limits.get("tenant").settings == Concurrency(3)
+    app.close_sync()
+
+
+async def test_a_limited_job_is_ready_while_it_waits(scene: Scene) -> None:
+    await limited(scene, tenant=0)
+    job = await scene.enqueue(**through("tenant:a"))
+    assert await scene.claim(1) == []
+    assert await scene.state(job) is JobState.READY
