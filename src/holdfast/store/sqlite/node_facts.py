@@ -24,8 +24,9 @@ _replace = msgspec.structs.replace
 
 
 def with_facts(tx: Transaction, claimed: list[Claimed]) -> list[Claimed]:
-    """The same jobs; nodes of flows with what their worker needs of them."""
-    nodes = [job.id for job in claimed if job.ties & Tie.NODE]
+    """The same jobs; nodes of flows with what their worker needs of them. A plain job pays for one
+    look at its ties: `&` with a flag is a call of Python's own, as dear as the rest of its row."""
+    nodes = [job.id for job in claimed if job.ties and job.ties & Tie.NODE]
     if not nodes:
         return claimed
     facts = _facts(tx, tx.rows(steps("flows/inputs")["facts"], (to_json(nodes),)))
