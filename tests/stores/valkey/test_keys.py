@@ -42,6 +42,7 @@ from tests.conformance.builders import (
     Scene,
     new_job,
 )
+from tests.conformance.limiting import limited, through
 from tests.conformance.planning import Diary
 from tests.conformance.signalling import waiting
 from tests.support.backends import opened
@@ -87,6 +88,15 @@ async def _some_flows(scene: Scene) -> None:
     await Trip.begin(scene, {"a": []}, id=flow, parent=caller.id, fence=caller.fence)
 
 
+async def _some_limits(scene: Scene) -> None:
+    """A line that is open, and one that is parked at a bucket which time will open."""
+    await limited(scene, tenant=5)
+    await scene.store.limits.drain({"tenant:shut": 3600.0})
+    for bucket in ("tenant:shut", "tenant:open"):
+        await scene.enqueue_many(2, queue="limited", **through(bucket))
+    assert len(await scene.claim(1, "limited")) == 1
+
+
 async def test_every_key_is_in_the_reference(
     scene: Scene, server: ThrowawayValkey, place: str
 ) -> None:
@@ -118,6 +128,7 @@ async def test_every_key_is_in_the_reference(
     diary = await Diary.of(scene)
     await diary.record(diary.fire(0), diary.plan(1, decision=Decision.FAILED))
     await _some_flows(scene)
+    await _some_limits(scene)
     books = scene.store.telemetry
     await books.record([measure(scene.clock.now)])
     scene.clock.advance(180)

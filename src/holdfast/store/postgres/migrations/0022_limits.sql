@@ -65,6 +65,11 @@ alter table {{schema}}.lease add column buckets text collate "C";
 -- `buckets is null` for very few rows, and would plan claims for that.
 alter table {{schema}}.ready add column buckets text collate "C",
     add column limited boolean not null generated always as (ties & 2 <> 0) stored;
+-- The new column has written the table anew, without the pages that keep its indexes the cheaper guess (0001).
+-- Its rows are wider now, so that as many pages would seem to hold too few rows.
+insert into {{schema}}.ready (job_id, queue, priority, seq, task)
+select gen_random_uuid(), '', 0, 0, '' from generate_series(1, 16000);
+delete from {{schema}}.ready where queue = '' and seq = 0;
 drop index {{schema}}.ready_line;
 create index ready_line on {{schema}}.ready (queue, priority, seq) where not limited;
 create index ready_limited on {{schema}}.ready (queue, priority, task, buckets, seq) where limited;
