@@ -18,6 +18,7 @@ from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import NewJob
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState as S
+from holdfast.job.ties import Tie
 from holdfast.job.unique import OnConflict, Unique
 from tests.conformance.builders import new_job
 from tests.properties.model import ModelJob
@@ -108,6 +109,7 @@ orders = st.builds(
     max_attempts=st.integers(1, 3),
     max_crashes=st.integers(1, 2),
     unique=seldom(st.tuples(st.sampled_from("ab"), st.sampled_from(MODES))),
-    ties=st.sampled_from([0, 0, 0, 6]),  # none has the tie of a node without its flow
+    # None has the tie of a node without its flow, nor that of permits without its buckets.
+    ties=st.sampled_from([0, 0, 0, int(Tie.RESERVATION | Tie.WATCHED)]),
     blocked=st.sampled_from([False, False, False, True]),
 )
