@@ -24,6 +24,7 @@ from holdfast.client import acting
 from holdfast.client.client import Client
 from holdfast.client.failures import FailureVerbs
 from holdfast.client.flows import FlowVerbs
+from holdfast.client.limits import LimitVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
@@ -93,6 +94,9 @@ async def test_every_row_of_the_table_is_audited_under_its_word(
     asked = Invited(await scene.enqueue(), "leads", "bob")
     await client.answer(Signer(KEYS).token(asked), True, by="ann")
     await client.queues.tune("mail", by="ann", throttle_cap=30.0)
+    await client.limits.set("github", most=5, by="ann")
+    await client.limits.drain("github", 30.0, by="ann")
+    await client.limits.retire("github", by="ann")
     now = await scene.store.now()
     await client.schedules.create("mail", definition(), by="ann")
     await client.schedules.edit("mail", by="ann", cap=3)
@@ -336,6 +340,7 @@ def test_the_table_says_what_undoes_a_verb_and_its_methods_take_what_it_says() -
         Noun.WORKERS: WorkerVerbs,
         Noun.FAILURES: FailureVerbs,
         Noun.FLOWS: FlowVerbs,
+        Noun.LIMITS: LimitVerbs,
     }
     others: dict[str, Any] = {"correct": examine, "signal": SignalVerbs.send}
     for row in VERBS.values():

@@ -2,14 +2,16 @@
 -- uses: owes_undo removed without_children counted
 -- let gone: gone
 -- Removes those of the jobs whose time to be kept is still over: a requeue may have come between.
--- Several may prune at once: each takes rows that no other has.
+-- Several may prune at once: each takes rows that no other has. Whether a row owes its undo is asked
+-- afterwards: beside the ids, the planner would look for them by the time to be kept.
 with over as materialized (
-    select ctid from {{schema}}.outcome
-    where job_id = any ($2::uuid[]) and expires_at <= {{now}} and not ({{owes_undo}})
+    select ctid, job_id, ties, state from {{schema}}.outcome
+    where job_id = any ($2::uuid[]) and expires_at <= {{now}}
     for update skip locked
 ),
 gone as (
-    delete from {{schema}}.outcome where ctid = any (array(select ctid from over))
+    delete from {{schema}}.outcome
+    where ctid = any (array(select outcome.ctid from over as outcome where not ({{owes_undo}})))
     returning job_id, ties, queue, task, state
 ),
 {{removed}},
