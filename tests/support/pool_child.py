@@ -30,6 +30,10 @@ def answer(number: int, args: dict[str, Any]) -> Any:
             return {"id": number, "error": {"kind": "BadImage", "message": "it is no image"}}
         case "plain error":
             return {"id": number, "error": "it is no image"}
+        case "nothing":
+            return {"id": number}
+        case "null":
+            return {"id": number, "result": {"found": None}}
         case "hang":
             started = subprocess.Popen(["sleep", "1000"])
             Path(args["note"]).write_text(f"{os.getpid()} {started.pid}")

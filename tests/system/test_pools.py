@@ -51,6 +51,15 @@ async def failure(app: App, how: str, **values: object) -> str:
     return str(failed.value).partition("failed: ")[2]
 
 
+async def test_a_result_may_be_or_contain_null(app: App) -> None:
+    async with working(app):
+        assert await result(app, "null") == {"found": None}
+        assert await result(app, "ok", note="null and void")
+        handle = await app.tasks["work"].enqueue("nothing")
+        await wait_until(lambda: _ended(handle), 20, "the job has ended")
+        assert (await handle.get()).result_json == "null"
+
+
 async def test_a_child_stays_warm_and_gets_every_argument(app: App) -> None:
     async with working(app):
         first, second = await result(app, "ok"), await result(app, "ok", size=9)

@@ -11,17 +11,24 @@ _PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.(\w+)(.*)`", re.DOTALL)
 NO_NAN = "JSON has no NaN or infinity: use None or a str"
 PLAIN_DATA = "pass plain data, such as an id, and build the object inside the task"
 CHANGED = "the function changed since this job was enqueued"
+NO_OPTION = "^(?!-)"
+"""The pattern of a text that a program cannot take for an option."""
+_WORDS = {
+    f"expected str matching regex '{NO_OPTION}'": "it begins with -, so the program would take it "
+    "for an option; if the program knows --, write that before its place in argv"
+}
+"""What msgspec says about patterns of ours, in words."""
 
 
-def unwritable(exc: Exception) -> str:
+def unwritable(exc: Exception, advice: str = PLAIN_DATA) -> str:
     """Why a value could not be written as JSON, and what to pass instead."""
     match exc:
         case UnicodeEncodeError():
-            return f"a lone surrogate at position {exc.start} has no UTF-8 form: pass it as bytes"
+            return f"a lone surrogate at position {exc.start} has no UTF-8 form: use bytes"
         case RecursionError():
-            return f"it contains itself or is nested too deep: {PLAIN_DATA}"
+            return f"it contains itself or is nested too deep: {advice}"
         case _:
-            return f"{exc}: {PLAIN_DATA}"
+            return f"{exc}: {advice}"
 
 
 def misplaced(message: str, fields: Mapping[str, Any]) -> str:
@@ -40,4 +47,5 @@ def misplaced(message: str, fields: Mapping[str, Any]) -> str:
 def clean(message: str) -> str:
     """msgspec's message as a part of ours: no backticks, no capital at its start."""
     text = message.replace("`", "")
-    return text[:1].lower() + text[1:]
+    text = text[:1].lower() + text[1:]
+    return _WORDS.get(text, text)

@@ -34,10 +34,10 @@ class ResultType:
         try:
             adapter = self._adapter
             text = adapter.write(value) if adapter else _ENCODER.encode(value)
-            lost = b"null" in text and has_nan(adapter.plain(value) if adapter else plain(value))
+            lost = b"null" in text and has_nan(adapter.plain(value) if adapter else _plain(value))
         except Exception as exc:
             # Any exception: serializers are the user's code.
-            raise Misfit(f"{unwritable(exc)}: return plain data") from exc
+            raise Misfit(unwritable(exc, "use plain data, such as an id")) from exc
         if lost:
             raise Misfit(NO_NAN)
         return told_apart(text.decode()) if text.startswith(_MARK) else text.decode()
@@ -50,3 +50,8 @@ class ResultType:
         except Exception as exc:
             # Any exception: `__post_init__` and validators are the user's code.
             raise Misfit(clean(str(exc))) from exc
+
+
+def _plain(value: object) -> Any:
+    """What a child of a pool returns is JSON already, in which nothing was lost."""
+    return None if isinstance(value, Raw) else plain(value)
