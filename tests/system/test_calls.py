@@ -343,8 +343,13 @@ BAD: dict[str, tuple[Callable[[Bench, Context], Any], str]] = {
     "bad call": (lambda bench, ctx: ctx.call_many(bench.double, [1]), "a tuple or a mapping"),
     "need": (
         lambda bench, ctx: ctx.call_many(bench.double, [(1,)], need=2),
-        "need must be a whole number, from 1 to 1, got 2",
+        "need must be at most 1, the number of calls, got 2",
     ),
+    "no calls": (
+        lambda bench, ctx: ctx.call_many(bench.double, None),  # type: ignore[call-overload]
+        "calls must be a tuple or a mapping of arguments for each call, got None",
+    ),
+    "names": (lambda bench, ctx: ctx.call_many(bench.double, [{1: 1}]), "a tuple or a mapping"),
     "losers": (
         lambda bench, ctx: ctx.call_many(bench.double, [(1,)], losers="kill"),  # type: ignore[call-overload]
         "losers must be 'let_run' or 'cancel'",

@@ -238,7 +238,7 @@ async def test_a_value_cannot_become_an_option(app: App) -> None:
     before = app.command("before", ["rm", "{path}"])
     behind = app.command("behind", ["printf", "%s", "--", "{path}"])
     async with working(app):
-        with pytest.raises(BadArguments, match="'path'"):
+        with pytest.raises(BadArguments, match="'path': it begins with -, so the program"):
             await before.enqueue(path="-rf")
         with pytest.raises(BadArguments, match="missing a required argument: 'path'"):
             await before.enqueue()
@@ -253,11 +253,24 @@ async def test_a_value_cannot_become_an_option(app: App) -> None:
         (["convert", "--size={size}"], "as a word of its own"),
         ("convert a b", "a list of texts"),
         (["convert", 3], "text"),
+        (["convert", "{class}"], "written with another name: class is a word of Python"),
     ],
 )
 def test_a_bad_command_line_is_refused_when_it_is_declared(app: App, argv: Any, said: str) -> None:
     with pytest.raises(BadOption, match=said):
         app.command("bad", argv)
+
+
+@pytest.mark.parametrize("env", [["LANG"], {"LANG": 1}, {"LANG=C": "x"}, {"": "x"}])
+def test_bad_variables_are_refused_when_they_are_declared(app: App, env: Any) -> None:
+    for declare in (app.command, app.pool):
+        with pytest.raises(BadOption, match=r"env|name of a variable"):
+            declare("bad", ["convert"], env=env)
+
+
+def test_a_command_needs_a_name(app: App) -> None:
+    with pytest.raises(BadOption, match="task name"):
+        app.command(None, ["convert"])  # type: ignore[arg-type]
 
 
 def test_two_commands_of_one_name_are_refused_with_the_place_of_the_first(app: App) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from holdfast import App, Context, all_of, any_of, quorum
-from holdfast.errors import BadOption, WaitTimedOut
+from holdfast.errors import BadFlow, BadOption, WaitTimedOut
 from holdfast.job.signal import Sent
 from holdfast.testing import killed_after_every_commit
 from tests.support.waiting_job import Bench
@@ -208,6 +208,12 @@ async def test_explain_says_how_many_of_which(bench: Bench) -> None:
 def test_conditions_that_cannot_be_met_are_refused(make: Callable[[], object], said: str) -> None:
     with pytest.raises(BadOption, match=said):
         make()
+
+
+def test_a_condition_on_neither_nodes_nor_names_says_what_it_takes() -> None:
+    for given in ([], [["a", "b"]], ["a", 3]):
+        with pytest.raises(BadFlow, match="of a wait for signals it takes their names"):
+            any_of(*given)
 
 
 async def test_what_is_no_condition_is_refused(bench: Bench) -> None:

@@ -604,6 +604,15 @@ async def test_a_handler_that_will_not_be_left_has_failed(bench: Bench, goes_on:
     ran = await bench.run(handler)
     assert (ran.ends, bench.calls) == (["failed"], [])
     assert ran.job.errors[0].kind == "SuspendingSwallowed"
+
+
+async def test_a_gather_that_catches_everything_is_named_where_it_ends_a_job(bench: Bench) -> None:
+    async def handler(ctx: Context) -> str:
+        await asyncio.gather(ctx.sleep("nap", hours=1), return_exceptions=True)
+        return "went on"
+
+    ran = await bench.run(handler)
+    assert "asyncio.gather(…, return_exceptions=True)" in ran.job.errors[0].message
     assert "catch Exception" in ran.job.errors[0].message
 
 

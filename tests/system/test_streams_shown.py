@@ -119,6 +119,15 @@ def test_an_unknown_job_and_a_bad_cursor_are_one_line(desk: Desk) -> None:
     assert unknown in desk.on_store("jobs", "stream", unknown, "tokens").err
 
 
+def test_a_misspelt_stream_is_told_with_those_that_there_are(desk: Desk) -> None:
+    job = desk.seed(answered)
+    told = desk.on_store("jobs", "stream", job, "token", "--json")
+    assert (told.out, told.code) == ("", 0)
+    assert f"job {job} has nothing in a stream 'token'; its streams: 'my log', 'tokens'" in told.err
+    at_the_end = desk.on_store("jobs", "stream", job, "tokens", "--after", "2.3")
+    assert "has nothing" not in at_the_end.err
+
+
 async def test_frames_of_live_streams_are_removed_when_they_are_old(scene: Scene) -> None:
     claimed = await scene.running()
     rows = [frames_of(claimed, n, f"[{n}]", "log", keep=Keep.LIVE) for n in range(5)]

@@ -35,7 +35,17 @@ async def show_stream(
         printer = _Printer(redactor, as_json=session.as_json)
         async for frame in client.streams.follow(job_id, name, after=after, follow=follow):
             printer.show(frame)
-    printer.end()
+        printer.end()
+        if not printer.has_shown:
+            await _tell_names(client, job_id, name)
+
+
+async def _tell_names(client: Client, job_id: str, name: str) -> None:
+    """A stream without frames may be one that was misspelt."""
+    names = dict.fromkeys(part.stream for part in await client.streams.of(job_id))
+    if name not in names:
+        known = ", ".join(map(repr, names)) or "none"
+        complain(f"job {job_id} has nothing in a stream {name!r}; its streams: {known}")
 
 
 class _Printer:
@@ -43,8 +53,10 @@ class _Printer:
         self._redactor = redactor
         self._as_json = as_json
         self._in_line = False
+        self.has_shown = False
 
     def show(self, frame: Frame) -> None:
+        self.has_shown = True
         shown = self._redactor.json(msgspec.json.encode(frame.data).decode())
         data = msgspec.json.decode(shown)
         if self._as_json:

@@ -128,11 +128,15 @@ class ManyCalls(TaskCall):
         losers: LoserWord,
     ) -> None:
         super().__init__(ctx, task, (), {})
+        if not isinstance(calls, Iterable):
+            raise BadOption("calls", "a tuple or a mapping of arguments for each call", calls)
         self._calls = [_arguments(task, call) for call in calls]
         self._losers = _chosen(losers)
         most = len(self._calls)
         checks.count("the number of calls", most, least=0, most=MOST_ELEMENTS)
-        self._need = most if need is None else checks.count("need", need, most=most)
+        self._need = most if need is None else checks.count("need", need)
+        if self._need > most:
+            raise BadOption("need", f"at most {most}, the number of calls", need)
 
     @property
     def is_empty(self) -> bool:  # type: ignore[override]
@@ -182,7 +186,7 @@ def _arguments(task: Task[..., Any], call: object) -> Arguments:
     match call:
         case tuple():
             return call, {}
-        case Mapping():
+        case Mapping() if all(isinstance(name, str) for name in call):
             return (), call
     problem = "a call of ctx.call_many must be a tuple or a mapping of arguments"
     raise BadArguments(task.name, f"{problem}, got {call!r}")

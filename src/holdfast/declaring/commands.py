@@ -59,7 +59,9 @@ class DeclaresCommands(ABC):
         from holdfast.handlers.programs import RunOptions
 
         words = checks.texts("argv", argv, LONGEST_WORD, "word of argv")
-        command = CommandLine(words, dict(env or {}), stdin, RunOptions(cwd, patience, max_output))
+        checks.check_name("task name", name)
+        options_of_run = RunOptions(cwd, patience, max_output)
+        command = CommandLine(words, _variables(env), stdin, options_of_run)
         declare = self.task(name=name, redact=redact, **options)
         return cast("CommandTask", declare(function_of(command, sys._getframe(1))))
 
@@ -94,7 +96,19 @@ class DeclaresCommands(ABC):
         from holdfast.handlers.pools import ChildPool
 
         words = checks.texts("argv", argv, LONGEST_WORD, "word of argv")
-        return self._add_pool(ChildPool(name, words, dict(env or {}), cwd, size))
+        return self._add_pool(ChildPool(name, words, _variables(env), cwd, size))
 
     @abstractmethod
     def _add_pool(self, pool: ChildPool) -> ChildPool: ...
+
+
+def _variables(env: object) -> dict[str, str]:
+    """The variables of a program, as given by its declaration."""
+    given = {} if env is None else env
+    if not isinstance(given, Mapping):
+        raise BadOption("env", "variables by name, such as {'LANG': 'C'}", env)
+    for name, value in given.items():
+        checks.kind("env", value, str, "made of texts")
+        if "=" in checks.text("name of a variable", name, LONGEST_WORD):
+            raise BadOption("name of a variable", "a text without =", name)
+    return dict(given)

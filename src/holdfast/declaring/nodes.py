@@ -56,7 +56,10 @@ class NodeGroup:
     ) -> None:
         nodes = [one for one in given if isinstance(one, Node)]
         if not nodes or len(nodes) < len(given):
-            raise BadFlow("a condition takes one or more nodes, such as any_of(first, second)")
+            raise BadFlow(
+                "a condition takes one or more nodes, such as any_of(first, second); of a wait for "
+                "signals it takes their names, such as any_of('paid', 'cancelled')"
+            )
         if len(set(nodes)) < len(nodes):
             raise BadFlow("a condition takes each node once")
         if not 1 <= checks.count("quorum", need) <= len(nodes):

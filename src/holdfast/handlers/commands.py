@@ -10,6 +10,7 @@ must not begin with `-`: the program would take it for an option.
 from __future__ import annotations
 
 import inspect
+import keyword
 import re
 from collections.abc import Callable, Mapping
 from inspect import Parameter
@@ -18,6 +19,7 @@ from typing import Annotated, Any, cast
 
 import msgspec
 
+from holdfast.codec.messages import NO_OPTION
 from holdfast.errors import BadOption
 from holdfast.handlers.minder import Minder, minder
 from holdfast.handlers.programs import CommandOutput, RunOptions
@@ -28,7 +30,7 @@ from holdfast.resources import Shared
 PLACE = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
 """Where an argument is filled in. `{{name}}` stands for the text `{name}`."""
 
-NoOption = Annotated[str, msgspec.Meta(pattern=r"^(?!-)")] | int | float
+NoOption = Annotated[str, msgspec.Meta(pattern=NO_OPTION)] | int | float
 AnyWord = str | int | float
 Values = Mapping[str, str | float]
 
@@ -81,6 +83,8 @@ def _check(option: str, word: str) -> None:
     if found is not None and found[0] != word:
         whole = f"{found[0]} as a word of its own, or {{{found[0]}}} where the text is meant"
         raise BadOption(option, f"written with {whole}", word)
+    if found is not None and keyword.iskeyword(found[1]):
+        raise BadOption(option, f"written with another name: {found[1]} is a word of Python", word)
 
 
 def function_of(command: CommandLine, frame: FrameType) -> Callable[..., Any]:

@@ -33,7 +33,7 @@ SWALLOWED = Raised(
     "SuspendingSwallowed",
     "the handler was left by ctx.sleep(…), by a wait for signals, by a call or by a step that "
     "waits for its next try, and went on all the same: it caught BaseException; catch Exception, "
-    "or raise what was caught again",
+    "or raise what was caught again; asyncio.gather(…, return_exceptions=True) catches it too",
     final=True,
 )
 """The end of an attempt whose handler would not be left."""
