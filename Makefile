@@ -1,7 +1,7 @@
 # Everything a developer does, from nothing but Python 3.11+, make and a package index.
 PYTHON  ?= python3
 VENV    ?= .venv
-WORKERS ?= 4
+WORKERS ?= 6
 EXTRAS  ?= dev
 CONSTRAINTS ?= constraints.txt
 ARGS    ?=
