@@ -22,7 +22,6 @@ from holdfast.job.ends import (
 )
 from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.job.outcome import decide
-from holdfast.job.passing import LIMITS
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
 from holdfast.job.retry import Retry
@@ -45,8 +44,7 @@ FAILED = Raised(Fail.__name__, "give up", final=True)
 def new_job(task: str = TASK, *, policy: Policy = STEADY, **options: Any) -> NewJob:
     """A job like any other, but for what the test says."""
     unique = options.get("unique")
-    beside = LIMITS if options.get("buckets") else None
-    job_id = new_job_id(unique.key if unique else beside)
+    job_id = new_job_id(unique.key if unique else None)
     options = {"id": job_id, "queue": QUEUE, "args": '{"name":"Ada"}'} | options
     return NewJob(task=task, policy=encode_policy(policy), **options)
 

@@ -13,7 +13,7 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
 from holdfast.job.ids import new_job_id
-from holdfast.job.passing import LIMITS, buckets_of
+from holdfast.job.passing import buckets_of
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.ties import NO_TIES, Tie
@@ -31,7 +31,6 @@ class JobMaker:
         self._id = None if options.id is None else check_job_id(options.id)
         _check_chosen(task, options.unique, signature)
         _check_keys(task, options, signature)
-        self._beside = LIMITS if options.limits else None
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
         self._delay = None if options.delay is None else checks.wait("delay", options.delay)
@@ -44,7 +43,7 @@ class JobMaker:
         options = self._options
         unique = None if options.unique is None else self._unique(options.unique, args)
         return NewJob(
-            self._id or new_job_id(self._beside if unique is None else unique.key),
+            self._id or new_job_id(None if unique is None else unique.key),
             self._task,
             options.queue,
             args,

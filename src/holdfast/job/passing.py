@@ -18,9 +18,6 @@ import msgspec
 from holdfast.errors import BadOption
 
 LIMIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
-LIMITS = "limits"
-"""Jobs with limits are minted beside this text: where a store has several partitions, they lie in
-one, with their buckets."""
 LONGEST_KEY = 200
 MOST_LIMITS = 8
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -6,12 +6,15 @@ import pytest
 
 from holdfast.errors import (
     BadOption,
+    NotCapable,
     StoreError,
 )
 from holdfast.job.ends import WorkerLost
 from holdfast.job.ids import new_job_id
 from holdfast.job.outcome import decide
+from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
+from holdfast.limits.model import Concurrency
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey, ValkeyServer
@@ -121,3 +124,19 @@ async def test_a_reclaimer_that_had_a_break_is_refused_in_every_partition(scene:
     assert not any(accepted(await scene.store.jobs.reclaim(moves, judge)))
     [judge] = [one for one in await scene.store.workers.find() if one.id == mine]
     assert accepted(await scene.store.jobs.reclaim(moves, judge)) == [True] * 40
+
+
+async def test_limits_are_refused_because_a_script_must_see_a_job_and_its_buckets(
+    scene: Scene,
+) -> None:
+    limits = scene.store.limits
+    for change in (
+        limits.declare({"host": Concurrency(3)}),
+        limits.put("host", Concurrency(3)),
+        limits.drain({"host:x": 3.0}),
+        scene.store.jobs.insert([new_job(buckets="host:x", ties=int(Tie.PERMITS))]),
+    ):
+        with pytest.raises(NotCapable, match="several partitions"):
+            await change
+    assert await limits.find() == []
+    assert await limits.opens_in() is None

@@ -31,7 +31,7 @@ from holdfast.store.contract.records import Capability
 from holdfast.store.valkey import flow_rows
 from holdfast.store.valkey.connection import Call, Connections, gathered
 from holdfast.store.valkey.flow_reading import ValkeyFlowReading
-from holdfast.store.valkey.inserting import require_beside_keys, require_beside_limits
+from holdfast.store.valkey.inserting import require_beside_keys, require_no_limits
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.replies import paired
 
@@ -223,7 +223,7 @@ def require_one_partition(connections: Connections, flow: NewFlow) -> None:
     if flow.parent is not None:
         require_beside_flow(connections, flow.id, [flow.parent])
     require_beside_keys(connections, [node.job for node in flow.nodes])
-    require_beside_limits(connections, [node.job for node in flow.nodes])
+    require_no_limits(connections, [node.job for node in flow.nodes])
     require_beside_flow(connections, flow.id, (node.job.id for node in flow.nodes))
 
 

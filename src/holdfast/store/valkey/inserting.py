@@ -22,9 +22,8 @@ from typing import cast
 
 import msgspec
 
-from holdfast.errors import BadOption, PartlyInserted, StoreError, StoreUnavailable
+from holdfast.errors import BadOption, NotCapable, PartlyInserted, StoreError, StoreUnavailable
 from holdfast.job.ids import JobId, partition_bits
-from holdfast.job.passing import LIMITS
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import JobState
@@ -36,6 +35,7 @@ from holdfast.store.valkey.rows import body, nested, pack
 
 INSERT_BATCH = 500  # jobs of one script
 ROUND_BATCH = 8_000  # jobs that share a base of arrival numbers
+LIMITED = "limit jobs while it has several partitions (?partitions=1, no cluster)"
 SET_BY_SCRIPT = ("seq", "ready_at", "created_at", "spread")
 
 Placed = tuple[int, NewJob]  # a job with its place in the round
@@ -49,7 +49,7 @@ class ValkeyInserting(ValkeyVerbs):
         if not jobs:
             return []
         require_beside_keys(self._connections, jobs)
-        require_beside_limits(self._connections, jobs)
+        require_no_limits(self._connections, jobs)
         if self._connections.options.partitions == 1 and len(jobs) <= INSERT_BATCH:
             return await self._insert_batch(0, "", list(enumerate(jobs)))
         answers: Answers = []
@@ -131,19 +131,10 @@ def require_beside_keys(connections: Connections, jobs: Sequence[NewJob]) -> Non
             )
 
 
-def require_beside_limits(connections: Connections, jobs: Sequence[NewJob]) -> None:
-    """Buckets lie in one partition, and one script has to see a job and its buckets."""
-    count = connections.options.partitions
-    if count == 1:
-        return
-    for job in jobs:
-        if job.buckets and connections.partition_of(job.id) != partition_bits(LIMITS) % count:
-            raise BadOption(
-                "id of a job with limits",
-                "one that new_job_id(beside=LIMITS) mints: in a store of several partitions all "
-                "jobs with limits lie in one, so they have no unique key and are no nodes of flows",
-                job.id,
-            )
+def require_no_limits(connections: Connections, jobs: Sequence[NewJob]) -> None:
+    """One script has to see a job and all its buckets."""
+    if connections.options.partitions > 1 and any(job.buckets for job in jobs):
+        raise NotCapable("valkey", LIMITED)
 
 
 def _lines(jobs: list[Placed]) -> list[LineRow] | None:

@@ -1,13 +1,14 @@
-"""Limits on Valkey. All of them lie in one partition, with the jobs that pass them: a script has to
-see a job and its buckets at once."""
+"""Limits on Valkey. A script has to see a job and all its buckets at once, so only a store of one
+partition has limits. One of several refuses them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from holdfast.job.ids import JobId, WorkerId, partition_bits
-from holdfast.job.passing import LIMITS, bucket_name
+from holdfast.errors import NotCapable
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.passing import bucket_name
 from holdfast.limits.model import (
     BucketInfo,
     LimitInfo,
@@ -20,26 +21,30 @@ from holdfast.limits.model import (
 )
 from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted
 from holdfast.store.valkey.connection import ValkeyVerbs
+from holdfast.store.valkey.inserting import LIMITED
 from holdfast.store.valkey.layout import RuleRow
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import to_bucket_row, to_record, to_rule_row
 
 DONE = 1
+HOME = 0
+"""The only partition of a store that has limits."""
 
 
 class ValkeyLimits(ValkeyVerbs):
     """See `holdfast.store.contract.limits.Limits`."""
 
-    @property
-    def _home(self) -> int:
-        return partition_bits(LIMITS) % self._connections.options.partitions
-
     async def _call(self, verb: str, **given: object) -> Any:
-        return await self._connections.call(verb, self._home, given)
+        return await self._connections.call(verb, HOME, given)
+
+    async def _change(self, verb: str, **given: object) -> Any:
+        if self._connections.options.partitions > 1:
+            raise NotCapable("valkey", LIMITED)
+        return await self._call(verb, **given)
 
     def _key(self, name: str) -> str:
-        return self._connections.key(self._home, name)
+        return self._connections.key(HOME, name)
 
     async def declare(self, limits: Mapping[str, Settings]) -> None:
         if limits:
@@ -51,7 +56,7 @@ class ValkeyLimits(ValkeyVerbs):
 
     async def _define(self, limits: Mapping[str, Settings], edited: str) -> None:
         rules = [word for name, one in limits.items() for word in (name, to_json(one))]
-        answer = await self._call("limits/declare", edited=edited, rules=rules)
+        answer = await self._change("limits/declare", edited=edited, rules=rules)
         if answer != DONE:
             name = answer.decode()
             for known in await self.find([name]):
@@ -60,18 +65,18 @@ class ValkeyLimits(ValkeyVerbs):
     async def override(self, name: str, key: str, settings: Settings | None) -> BucketInfo:
         bucket = bucket_name(name, key)
         text = "" if settings is None else to_json(settings)
-        if await self._call("limits/override", bucket=bucket, settings=text) != DONE:
+        if await self._change("limits/override", bucket=bucket, settings=text) != DONE:
             require_override(name, await self.find([name]), settings)
         return (await self.get([bucket]))[0]
 
     async def retire(self, names: Collection[str]) -> list[str]:
-        found = await self._call("limits/retire", names=sorted(names)) if names else []
+        found = await self._change("limits/retire", names=sorted(names)) if names else []
         return [name.decode() for name in found]
 
     async def drain(self, buckets: Mapping[str, float]) -> None:
         if buckets:
             chosen = [word for one in buckets.items() for word in one]
-            await self._call("limits/drain", chosen=chosen)
+            await self._change("limits/drain", chosen=chosen)
 
     async def find(self, names: Collection[str] = ()) -> list[LimitInfo]:
         found = dict(paired(await self._connections.command("HGETALL", self._key("limits"))))
@@ -86,7 +91,7 @@ class ValkeyLimits(ValkeyVerbs):
     async def of(self, ids: Collection[JobId]) -> dict[JobId, str]:
         if not ids:
             return {}
-        mine = [job for job in ids if self._connections.partition_of(job) == self._home]
+        mine = [job for job in ids if self._connections.partition_of(job) == HOME]
         reads = [("GET", self._key(f"s:{job}")) for job in mine]
         blobs = await self._connections.commands(reads)
         found = {job: to_record(blob) for job, blob in zip(mine, blobs, strict=True) if blob}
