@@ -125,6 +125,7 @@ if TYPE_CHECKING:
         Schedule,
     )
     from holdfast.steps.approvals import Invitation
+    from holdfast.steps.streams import Stream, SyncStream
     from holdfast.store.contract.audit import ActOutcome, AuditEntry
     from holdfast.store.contract.failures import Failure
     from holdfast.store.contract.operations import Operation, OperationState
@@ -238,9 +239,11 @@ __all__ = [
     "StoreFull",
     "StoreRefuses",
     "StoreUnavailable",
+    "Stream",
     "StreamRefused",
     "Suspend",
     "SyncClient",
+    "SyncStream",
     "Task",
     "Tasks",
     "Throttled",
@@ -299,6 +302,7 @@ _HOMES = {
     "holdfast.job.signal": ("Sent",),
     "holdfast.job.vote": ("Approval", "Vote"),
     "holdfast.steps.approvals": ("Invitation",),
+    "holdfast.steps.streams": ("Stream", "SyncStream"),
     "holdfast.job.state": ("JobState",),
     "holdfast.job.stream": ("Frame",),
     "holdfast.job.unique": ("UniqueBy",),
