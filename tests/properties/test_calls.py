@@ -31,6 +31,7 @@ from holdfast.store.contract.signals import overlooked
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, Scene
 from tests.properties.test_flows import loop_store
+from tests.properties.walking import walked
 from tests.support.flows import new_flow
 
 __all__ = ["loop_store"]
@@ -226,14 +227,4 @@ def test_no_call_is_made_twice_and_no_end_is_missed(
     loop_store: tuple[asyncio.Runner, Store, ManualClock], steps: list[str]
 ) -> None:
     runner, store, clock = loop_store
-    runner.run(_walk(store, clock, steps))
-
-
-async def _walk(store: Store, clock: ManualClock, steps: list[str]) -> None:
-    scene = await Scene.on(store, clock)
-    walk = Walk(scene, await scene.enqueue())
-    for word in steps:
-        await walk.step(word)
-        await walk.check()
-    await walk.finish()
-    await store.workers.deregister(scene.worker)
+    runner.run(walked(Walk, store, clock, steps))

@@ -122,7 +122,7 @@ class Walk:
     def put_back(self, job: JobId, buckets: tuple[str, ...]) -> None:
         """At its old position: ids are minted in order of arrival."""
         self.waiting[job] = buckets
-        self.waiting = dict(sorted(self.waiting.items(), key=lambda one: one[0]))
+        self.waiting = dict(sorted(self.waiting.items()))
 
     def shut(self, bucket: str, seconds: float) -> None:
         self.shut_until[bucket] = max(self.shut_until.get(bucket, 0.0), self.now + seconds)

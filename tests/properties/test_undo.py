@@ -26,6 +26,7 @@ from holdfast.job.undo import Undo, encode_undo
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, RETURNED, STEADY, Scene
 from tests.properties.test_flows import loop_store
+from tests.properties.walking import walked
 
 __all__ = ["loop_store"]
 QUEUE = "undo"
@@ -124,14 +125,4 @@ def test_exactly_the_recorded_steps_are_undone_once_in_reverse(
     loop_store: tuple[asyncio.Runner, Store, ManualClock], steps: list[str]
 ) -> None:
     runner, store, clock = loop_store
-    runner.run(_walk(store, clock, steps))
-
-
-async def _walk(store: Store, clock: ManualClock, steps: list[str]) -> None:
-    scene = await Scene.on(store, clock)
-    walk = Walk(scene, await scene.enqueue())
-    for word in steps:
-        await walk.step(word)
-        await walk.check()
-    await walk.finish()
-    await store.workers.deregister(scene.worker)
+    runner.run(walked(Walk, store, clock, steps))
