@@ -36,7 +36,8 @@ async def main() -> None:
             await asyncio.sleep(0.05)
         for who, number in sorted(most.items()):
             print(f"{who}: at most {number} at once")
-        for bucket in await app.client.limits.buckets():
+        for limit, key in ((service, ""), (tenant, "acme"), (tenant, "bits"), (tenant, "coal")):
+            bucket = await app.client.limits.get(limit, key)
             print(f"{bucket.name} counts {bucket.in_use}")
 
 

@@ -51,17 +51,16 @@ async def main() -> None:
             try:
                 await job.result(timeout=30)
             except JobFailed as error:
-                print(f"failed: {error.reason}")
-            await undone(job.id)
+                state = await undone(job.id)
+                print(f"failed: {error.reason}, and undone: {state}")
 
 
-async def undone(job_id: str) -> None:
+async def undone(job_id: str) -> str:
     """Wait until a worker has begun to undo the job, and then until all of it is undone."""
     while True:
         for flow in await app.client.flows.called_by(job_id):
             if flow.name == "undo":
-                print(f"undone: {(await app.client.flows.wait(flow.id, timeout=30)).state}")
-                return
+                return (await app.client.flows.wait(flow.id, timeout=30)).state
         await asyncio.sleep(0.05)
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         CallFailed,
         ChildRaised,
         CommandFailed,
+        Denied,
         FenceTableMissing,
         FlowCancelled,
         FlowCycle,
@@ -113,7 +114,7 @@ if TYPE_CHECKING:
     from holdfast.job.stream import Frame
     from holdfast.job.unique import UniqueBy
     from holdfast.job.vote import Approval, Vote
-    from holdfast.limits.model import Concurrency, Limit
+    from holdfast.limits.model import Budget, Concurrency, Limit, Rate
     from holdfast.resources import Depends, Shared
     from holdfast.schedule.model import (
         CatchUp,
@@ -130,6 +131,7 @@ if TYPE_CHECKING:
     from holdfast.store.contract.failures import Failure
     from holdfast.store.contract.operations import Operation, OperationState
     from holdfast.task import JobHandle, Task
+    from holdfast.worker.slots import Slots
 
 __version__ = "0.1.0"
 
@@ -150,6 +152,7 @@ __all__ = [
     "BadResult",
     "BadSignal",
     "BadTask",
+    "Budget",
     "BulkReport",
     "CallFailed",
     "Cancel",
@@ -163,6 +166,7 @@ __all__ = [
     "CurrentJob",
     "Decision",
     "Definition",
+    "Denied",
     "Depends",
     "Enqueue",
     "Event",
@@ -215,6 +219,7 @@ __all__ = [
     "PayloadTooLarge",
     "Preview",
     "ProgramNotStarted",
+    "Rate",
     "Reason",
     "Refused",
     "ResultTimeout",
@@ -231,6 +236,7 @@ __all__ = [
     "Shared",
     "SignalsFull",
     "Skip",
+    "Slots",
     "SlotsLost",
     "Snooze",
     "StepFailed",
@@ -308,7 +314,7 @@ _HOMES = {
     "holdfast.job.unique": ("UniqueBy",),
     "holdfast.encryption.keyring": ("Keyring",),
     "holdfast.insights.key_use": ("KeyStatus", "KeyUse"),
-    "holdfast.limits.model": ("Concurrency", "Limit"),
+    "holdfast.limits.model": ("Budget", "Concurrency", "Limit", "Rate"),
     "holdfast.resources": ("Depends", "Shared"),
     "holdfast.schedule.model": (
         "CatchUp",
@@ -323,6 +329,7 @@ _HOMES = {
     "holdfast.store.contract.operations": ("Operation", "OperationState"),
     "holdfast.store.contract.audit": ("ActOutcome", "AuditEntry"),
     "holdfast.task": ("JobHandle", "Task"),
+    "holdfast.worker.slots": ("Slots",),
 }
 """Where each public name is defined. A name that is missing here is an error: `holdfast.errors`."""
 

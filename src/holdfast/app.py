@@ -19,6 +19,7 @@ from holdfast.config import Settings
 from holdfast.declaring.imports import Imports
 from holdfast.declaring.named import NamedTask
 from holdfast.declaring.tasks import AnyTask, Tasks
+from holdfast.enqueue.options import JobOptions
 from holdfast.errors import AlreadyOpen, BadOption, NotCapable, NotOpen, WrongLoop
 from holdfast.events import Events
 from holdfast.handlers.eager import EagerJobs, RunsEagerly
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from holdfast.opened_worker import OpenedWorker
     from holdfast.store.contract.store import Store
     from holdfast.worker.last_resort import LastResort
+    from holdfast.worker.slots import Slots
 
 T = TypeVar("T")
 A = TypeVar("A", bound=AroundAttempt)
@@ -133,7 +135,8 @@ class App(Tasks):
         check_name("task name", name)
         if name in self.registry:
             return self.tasks[self.registry[name].name]
-        return NamedTask(self, name)
+        queue = self._routes.queue_of(name)
+        return NamedTask(self, name, JobOptions(queue=queue) if queue is not None else None)
 
     def autodiscover(self, package: str, name: str = "tasks") -> None:
         """Let workers import every module called `name` in a package and in the packages below
@@ -363,9 +366,12 @@ class App(Tasks):
 
     # Running -----------------------------------------------------------------------------
 
-    def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> OpenedWorker:
-        """A worker for these queues, each with a number of slots; use it with `async with`.
-        Without `queues` it serves the queues of the app's own tasks and schedules."""
+    def worker(
+        self, queues: Mapping[str, int | Slots] | None = None, **options: Any
+    ) -> OpenedWorker:
+        """A worker for these queues, each with a number of slots, or with a part of the `slots`
+        that they share (`Slots`); use it with `async with`. Without `queues` it serves the queues
+        of the app's own tasks and schedules."""
         from holdfast.opened_worker import OpenedWorker
         from holdfast.worker.options import DEFAULT_SLOTS, WorkerOptions
 
@@ -386,7 +392,11 @@ class App(Tasks):
         return list(dict.fromkeys([*tasks, *schedules])) or ["default"]
 
     def run_worker(
-        self, queues: Mapping[str, int] | None = None, *, burst: bool = False, **options: Any
+        self,
+        queues: Mapping[str, int | Slots] | None = None,
+        *,
+        burst: bool = False,
+        **options: Any,
     ) -> None:
         """Run a worker in this thread until it is told to stop, for a program without an event
         loop of its own; with `burst` until nothing is left to do.

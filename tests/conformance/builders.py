@@ -128,9 +128,10 @@ class Scene:
         worker: WorkerId | None = None,
         tasks: Sequence[str] = (TASK,),
         free: int = ALL,
+        labels: Sequence[str] = (),
     ) -> list[Claimed]:
         wants = [Want(queue, limit, free)]
-        return await self.store.jobs.claim(worker or self.worker, wants, tasks)
+        return await self.store.jobs.claim(worker or self.worker, wants, tasks, labels)
 
     async def claim_one(self, queue: str = QUEUE, worker: WorkerId | None = None) -> Claimed:
         [claimed] = await self.claim(1, queue, worker=worker)

@@ -21,14 +21,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """But for limits: a store of several partitions refuses them (`test_partitions`)."""
     here = Path(__file__).parent
     items[:] = [
-        item
-        for item in items
-        if not (
-            item.path.is_relative_to(here)
-            and item.path.name.startswith("test_limits")
-            and "valkey-cluster" in item.name
-        )
+        item for item in items if not (item.path.is_relative_to(here) and _is_left_out(item))
     ]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    return item.path.name.startswith("test_limits") and "valkey-cluster" in item.name
 
 
 @pytest.fixture(

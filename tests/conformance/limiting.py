@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.job.ids import JobId
-from holdfast.job.passing import joined
+from holdfast.job.passing import joined, joined_costs
 from holdfast.job.record import Claimed
 from holdfast.job.ties import Tie
-from holdfast.limits.model import BucketInfo, Concurrency
+from holdfast.limits.model import BucketInfo, Concurrency, Settings
 from tests.conformance.builders import Scene
 
 
-def through(*buckets: str) -> dict[str, Any]:
+def through(
+    *buckets: str, fair: str | None = None, labels: Sequence[str] = (), weight: int = 1
+) -> dict[str, Any]:
     """The options of a job that passes these buckets."""
-    return {"buckets": joined(buckets), "ties": int(Tie.PERMITS)}
+    line = joined(buckets, labels=labels, fair=fair)
+    return {"buckets": line, "ties": int(Tie.PERMITS), "weight": weight}
+
+
+def costing(**units: int) -> dict[str, Any]:
+    """The options of a job that passes the buckets without keys of these limits, at these costs."""
+    return at_cost({f"{limit}:": cost for limit, cost in units.items()})
+
+
+def at_cost(units: Mapping[str, int]) -> dict[str, Any]:
+    """The options of a job that passes these buckets at these costs."""
+    return {**through(*units), "costs": joined_costs(units)}
 
 
 async def limited(scene: Scene, **most: int) -> None:
     """Define concurrency limits."""
     await scene.store.limits.declare({name: Concurrency(n) for name, n in most.items()})
+
+
+async def define(scene: Scene, **limits: Settings) -> None:
+    await scene.store.limits.declare(limits)
 
 
 async def bucket(scene: Scene, name: str) -> BucketInfo:

@@ -90,6 +90,21 @@ async def test_what_was_called_is_kept_as_long_as_its_caller(scene: Scene) -> No
     assert await scene.store.flows.children([parent.id]) == {}
 
 
+@pytest.mark.parametrize("verb", ["delete", "requeue"])
+async def test_a_job_lists_what_it_had_called_until_that_is_removed(
+    scene: Scene, verb: str
+) -> None:
+    parent = await running(scene)
+    trip = await calls(scene, parent)
+    await over(scene, parent.id, FAILED)
+    act = scene.store.jobs.delete if verb == "delete" else scene.store.jobs.requeue
+    assert await act([parent.id]) == [parent.id]
+    assert await scene.store.flows.children([parent.id]) == {parent.id: [trip.id]}
+    await end(scene, trip)
+    assert await scene.store.flows.prune(10) == 1
+    assert await scene.store.flows.children([parent.id]) == {}
+
+
 async def test_what_was_called_goes_when_its_caller_is_pruned(scene: Scene) -> None:
     parent, other = await running(scene), await running(scene)
     trip, of_other = await calls(scene, parent), await calls(scene, other)

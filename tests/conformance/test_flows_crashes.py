@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from holdfast.flow import growing
+from holdfast.flow.elements import element_ids
 from holdfast.flow.growing import Join, MapPlan, growths
-from holdfast.flow.inputs import element_ids
 from holdfast.flow.model import CloseWhat, FlowState, NodeInput, undo_flow_id
 from holdfast.job.ends import End
 from holdfast.job.policy import encode_policy
@@ -130,7 +130,7 @@ class Map(Story):
 
     async def run(self, program: Program, job: Claimed, told: NodeInput) -> End:
         if told.name == "map":
-            items = [msgspec.Raw(b"1")] * self.COUNT
+            items = ["1"] * self.COUNT
             for growth in growths(self.plan, items, told.flow, job.id, job.fence):
                 await program.extend(growth)
         return RETURNED

@@ -287,3 +287,15 @@ async def test_jobs_of_no_flow_end_beside_nodes(scene: Scene) -> None:
     assert [verdict.accepted for verdict in verdicts] == [True, True]
     assert await trip.states() == {"a": "succeeded", "b": "ready"}
     assert await scene.state(plain) is JobState.SUCCEEDED
+
+
+async def test_a_first_node_that_skips_itself_leaves_who_needs_another_waiting(
+    scene: Scene,
+) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": [], "z": any_of("a", "b"), "y": ["z"]})
+    await trip.end("a", end=Skipped("nothing to do"))
+    [gate] = (await trip.nodes())["z"].gates
+    assert (gate.won, gate.lost, [edge.upstream for edge in gate.edges]) == (0, 1, [trip.ids["b"]])
+    await trip.end("b", end=Skipped("nothing to do"))
+    assert await trip.states() == dict.fromkeys("abyz", "skipped")
+    assert (await trip.info()).state is FlowState.SUCCEEDED

@@ -176,6 +176,16 @@ async def test_a_throttle_shuts_the_bucket_without_a_key_for_a_job_that_passes_n
     assert await scene.claim(10) == []
 
 
+async def test_a_throttle_of_a_limit_that_is_not_defined_cools_the_queue(scene: Scene) -> None:
+    await limited(scene, host=5)
+    await scene.enqueue(**through("host:"))
+    await scene.finish(await scene.running(queue="plain"), WasThrottled(30.0, "429", "nosuch"))
+    [queue] = await scene.store.queues.find(["plain"])
+    assert queue.cooling_for == pytest.approx(30.0, abs=1.0)
+    assert await scene.store.limits.buckets("nosuch", 10) == []
+    assert len(await scene.claim(10)) == 1, "other queues go on"
+
+
 async def test_repeated_throttles_shut_a_bucket_for_longer(scene: Scene) -> None:
     """As they do a queue: the first of a window doubles the wait, siblings only extend it."""
     await limited(scene, host=5)

@@ -26,6 +26,25 @@ async def test_an_attempt_is_overdue_after_its_timeout(scene: Scene) -> None:
     assert (overdue.worker_id, overdue.policy) == (scene.worker, claimed.policy)
 
 
+async def test_jobs_of_one_claim_have_their_own_timeouts(scene: Scene) -> None:
+    tasks = ("a", "other", "b", "a", "other", "a", "b")
+    policies = (TEN, TEN, Policy(), Policy(timeout=20), TEN, TEN, Policy())
+    jobs = [
+        await scene.enqueue(task, policy=policy)
+        for task, policy in zip(tasks, policies, strict=True)
+    ]
+    known = [job for job, task in zip(jobs, tasks, strict=True) if task != "other"]
+    assert ids(await scene.claim(10, tasks=["a", "b"])) == known
+    assert [await scene.state(job) for job in (jobs[1], jobs[4])] == [JobState.READY] * 2
+    overdue = []
+    for seconds in (15, 10, 1e8):
+        scene.clock.advance(seconds)
+        await scene.wrote_all()
+        overdue.append(sorted(ids(await scene.store.jobs.overdue_attempts(10))))
+    short, middle = [jobs[0], jobs[5]], jobs[3]
+    assert overdue == [sorted(short), sorted([*short, middle]), sorted([*short, middle])]
+
+
 async def test_slack_gives_a_worker_time_to_end_the_attempt_itself(scene: Scene) -> None:
     await scene.running(policy=TEN)
     scene.clock.advance(12)

@@ -10,7 +10,7 @@ import pytest
 from holdfast.job.ends import Cancelled, HandedBack
 from holdfast.job.ids import new_job_id
 from holdfast.job.outcome import decide
-from holdfast.job.signal import NewSignal, Sent, Signal, SignalLimits, SignalWait
+from holdfast.job.signal import OWN_SIGNALS, NewSignal, Sent, Signal, SignalLimits, SignalWait
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
@@ -186,6 +186,17 @@ async def test_limits_count_within_a_batch(scene: Scene) -> None:
     batch = [signal_for(job, key=f"k{n}") for n in range(3)]
     sent = await scene.store.signals.send(batch, SignalLimits(number=2))
     assert sent == [Sent.KEPT, Sent.KEPT, Sent.FULL]
+
+
+async def test_signals_of_holdfast_itself_do_not_count(scene: Scene) -> None:
+    """There is one for each call of a job: callers of many must not shut out everybody else."""
+    job, two = await scene.enqueue(), SignalLimits(number=2)
+    own = [signal_for(job, f"{OWN_SIGNALS}call {n}", key=f"own {n}") for n in range(5)]
+    first = signal_for(job, key="k0")
+    sent = await scene.store.signals.send([*own[:3], first, *own[3:]], two)
+    assert sent == [Sent.KEPT] * 6
+    others = [signal_for(job, key="k1"), signal_for(job, key="k2")]
+    assert await scene.store.signals.send(others, two) == [Sent.KEPT, Sent.FULL]
 
 
 async def test_a_wait_ends_by_its_timeout(scene: Scene) -> None:

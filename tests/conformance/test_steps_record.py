@@ -15,7 +15,8 @@ from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.ties import NO_TIES, Tie
-from tests.conformance.builders import FAILED, RAISED, RETURNED, Scene
+from tests.conformance.builders import FAILED, RAISED, RETURNED, Scene, new_job
+from tests.conformance.signalling import send, signals_of, take
 
 
 def record_of(job: Claimed, name: str = "pay", n: int = 1, **said: Any) -> StepRecord:
@@ -284,3 +285,27 @@ async def test_a_job_whose_time_came_has_slept_as_long_as_it_wanted(scene: Scene
 
 def _with(move: Transition, steps: tuple[StepRecord, ...]) -> Transition:
     return msgspec.structs.replace(move, steps=steps)
+
+
+async def test_recall_gives_the_steps_and_the_signals_of_jobs(scene: Scene) -> None:
+    both, steps_only = await scene.running(), await scene.running()
+    signals_only, neither = await scene.enqueue(), await scene.enqueue()
+    records = [
+        StepRecord(job.id, job.fence, name, n, result=f'"{name}"')
+        for job in (both, steps_only)
+        for n, name in ((2, "mail"), (1, "pay"))
+    ]
+    assert all(await scene.store.steps.record(records))
+    for job, key in ((both.id, "k1"), (both.id, "k2"), (signals_only, "k1")):
+        await send(scene, job, "paid", '{"sum": 9}', key)
+    [kept, _] = await signals_of(scene, both.id)
+    assert await take(scene, both, kept, "took")
+    ids = [both.id, steps_only.id, signals_only, neither, new_job().id]
+    loaded, sent = await scene.store.steps.load(ids), await scene.store.signals.of(ids)
+    found = await scene.store.steps.recall(ids)
+    assert found == {
+        job: (loaded.get(job, []), sent.get(job, []))
+        for job in (both.id, steps_only.id, signals_only)
+    }
+    assert [one.taken_by for one in found[both.id].signals] == ["took", None]
+    assert await scene.store.steps.recall([]) == {}

@@ -6,6 +6,8 @@ CREATE INDEX holdfast_audit_target on holdfast_audit (target, begun_at, id) wher
 
 CREATE INDEX holdfast_bucket_opens on holdfast_bucket (opens_at) where has_waiting and opens_at is not null;
 
+CREATE INDEX holdfast_bucket_rings on holdfast_bucket (name) where rings;
+
 CREATE INDEX holdfast_deadline_at on holdfast_deadline (at);
 
 CREATE INDEX holdfast_flow_expires on holdfast_flow (expires_at) where expires_at is not null;
@@ -27,6 +29,8 @@ CREATE INDEX holdfast_ledger_newest on holdfast_ledger (schedule, at desc, scope
 
 CREATE INDEX holdfast_ledger_open on holdfast_ledger (schedule, at, scope) where decision in ('failed', 'waiting');
 
+CREATE INDEX holdfast_line_fair on holdfast_line (fair, queue, priority) where fair is not null;
+
 CREATE UNIQUE INDEX holdfast_line_of on holdfast_line (queue, priority, task, buckets);
 
 CREATE INDEX holdfast_line_open on holdfast_line (queue, priority, turn) where parked_at is null;
@@ -45,6 +49,9 @@ CREATE INDEX holdfast_outcome_fingerprint on holdfast_outcome (fingerprint, stat
 where fingerprint is not null;
 
 CREATE INDEX holdfast_outcome_unhappy on holdfast_outcome (job_id) where state <> 'succeeded';
+
+CREATE INDEX holdfast_queue_ruled on holdfast_queue (name)
+where instr(settings, '"max_running"') or instr(settings, '"aging"');
 
 CREATE UNIQUE INDEX holdfast_ready_job on holdfast_ready (job_id);
 
@@ -96,7 +103,7 @@ CREATE TABLE holdfast_bucket (
     has_waiting integer not null default 0,
     opens_at integer,
     touched_at integer not null
-) without rowid;
+, needs integer, state text, rings integer not null default 0) without rowid;
 
 CREATE TABLE holdfast_counter (
     topic text not null,
@@ -254,7 +261,7 @@ CREATE TABLE holdfast_lease (
     claimed_at integer not null,
     timeout_at integer,
     ahead integer not null default 0
-, buckets text) without rowid;
+, buckets text, costs text, spent text) without rowid;
 
 CREATE TABLE holdfast_ledger (
     schedule text not null,
@@ -279,7 +286,7 @@ CREATE TABLE holdfast_limit_rule (
 CREATE TABLE holdfast_limited (
     job_id text primary key,
     buckets text not null
-) without rowid;
+, costs text, weight integer not null default 1) without rowid;
 
 CREATE TABLE holdfast_line (
     id integer primary key,
@@ -289,7 +296,7 @@ CREATE TABLE holdfast_line (
     buckets text not null,
     turn integer not null,
     parked_at text
-);
+, weight integer not null default 1, fair text, labels text, costly integer not null default 0, need integer not null default 1);
 
 CREATE TABLE holdfast_measure (
     minute integer not null,
@@ -545,11 +552,23 @@ CREATE TABLE holdfast_traffic (
     primary key (minute, queue, task, what)
 ) without rowid;
 
+CREATE TABLE holdfast_turn (
+    queue text not null,
+    priority integer not null,
+    turn integer not null,
+    primary key (queue, priority)
+) without rowid;
+
 CREATE TABLE holdfast_unique_key (
     key text primary key,
     job_id text not null,
     states text not null,
     until integer
+) without rowid;
+
+CREATE TABLE holdfast_weight (
+    fair text primary key,
+    weight integer not null
 ) without rowid;
 
 CREATE TABLE holdfast_worker (

@@ -20,6 +20,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Job
+from holdfast.job.signal import Signal
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.job.step import Step as JobStep
 from holdfast.job.stream import FollowFrom, KeptFrames
@@ -58,6 +59,7 @@ class Snapshot:
     timeline: Counter[What]
     steps: dict[JobId, list[JobStep]]
     frames: dict[JobId, list[KeptFrames]]
+    signals: dict[JobId, list[Signal]]
     now: datetime
 
     @classmethod
@@ -88,6 +90,7 @@ class Snapshot:
             _summed(point.counts for point in await _days(store)),
             await store.steps.load(list(jobs)),
             await _frames(store, list(jobs)),
+            await store.signals.of(list(jobs)),
             await store.now(),
         )
 
@@ -241,15 +244,15 @@ def check_all(seen: Snapshot, record: Record) -> None:
 
 
 def f8_at_most_one_result_is_recorded_for_each_step(seen: Snapshot) -> None:
-    """And only jobs that say so have steps or streams; the fence of a step is never newer than its
-    job's."""
+    """And only jobs that say so have steps, signals or streams; the fence of a step is never newer
+    than its job's."""
     for job, steps in seen.steps.items():
         names = [step.name for step in steps]
         assert len(names) == len(set(names)), job
         assert all(step.fence <= seen.jobs[job].fence for step in steps), job
     tied = {job.id for job in seen.jobs.values() if job.ties & Tie.STEPS}
-    written = {*seen.steps, *seen.frames}
-    assert tied == written, "a job is tied to its steps and streams, and no other is"
+    written = {*seen.steps, *seen.frames, *seen.signals}
+    assert tied == written, "a job is tied to its steps, signals and streams, and no other is"
 
 
 def f11_frames_of_a_section_are_of_one_try(seen: Snapshot) -> None:

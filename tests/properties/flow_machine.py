@@ -19,6 +19,7 @@ from holdfast.flow.model import (
     CloseWhat,
     Errand,
     ErrandKind,
+    FlowId,
     FlowState,
     Grown,
     Growth,
@@ -82,6 +83,7 @@ class FlowMachine(StoreMachine):
     """A store with plain jobs and flows."""
 
     node_attempts = Bundle("node_attempts")
+    seen_flows: dict[FlowId, SeenFlow]
 
     def __init__(self) -> None:
         super().__init__()
@@ -344,7 +346,8 @@ class FlowMachine(StoreMachine):
 
     @rule()
     def prune_flows(self) -> None:
-        over = self.flows.prune()
+        owed = self.do(self.store.flows.errands(1_000))
+        over = self.flows.prune({one.flow for one in owed if one.kind is ErrandKind.PARENT})
         assert self.do(self.store.flows.prune(1_000)) == len(over)
         self.record.removed |= {job for flow in over for job in flow.ids.values()}
 
@@ -352,7 +355,7 @@ class FlowMachine(StoreMachine):
 
     @invariant()
     def what_is_always_true_of_flows_holds(self) -> None:
-        seen = self.do(SeenFlow.all_of(self.store))
+        seen = self.seen_flows = self.do(SeenFlow.all_of(self.store))
         always.f12_what_was_started_is_there_and_whole(seen, self.flows.flows.values())
         for flow, twin in self.flows.flows.items():
             always.f1_every_gate_equals_a_recount_of_its_edges(seen[flow])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.flow.model import FLOW_LIVE, FlowId
@@ -27,10 +27,18 @@ class ModelFlow:
     ids: dict[str, JobId]
     key: str | None = None
     kept_until: float = math.inf
+    parent: JobId | None = None
+    """The job whose steps it undoes. It is kept as long as that job."""
+    reopened: bool = False
 
     @property
     def is_live(self) -> bool:
         return self.formulas.flow in FLOW_LIVE
+
+    @property
+    def grown(self) -> set[str]:
+        """The nodes that were added while it ran."""
+        return {name for name in self.ids if name.startswith("x")}
 
     def name_of(self, job: JobId) -> str | None:
         return next((name for name, one in self.ids.items() if one == job), None)
@@ -82,7 +90,7 @@ class FlowsModel:
             elif before[name] is S.BLOCKED and state is S.SKIPPED:
                 self.jobs.end(job, S.SKIPPED)
         if was_live and not flow.is_live:
-            flow.kept_until = self.jobs.now + KEPT
+            flow.kept_until = self.jobs.now + KEPT if flow.parent is None else math.inf
 
     def reopen(self, flow: ModelFlow, again: set[str], wait: set[str]) -> None:
         for name in sorted(again | wait):
@@ -93,15 +101,22 @@ class FlowsModel:
             if name in again:
                 self.jobs.line_up(job)
         flow.formulas.reopen(again, wait)
+        flow.reopened = True
         flow.kept_until = math.inf
         self.settle([flow])
+
+    def _is_over(self, flow: ModelFlow) -> bool:
+        orphan = flow.parent is not None and flow.parent not in self.jobs.jobs
+        return flow.kept_until <= self.jobs.now or (orphan and not flow.is_live)
 
     def cancelled(self, job: ModelJob) -> None:
         job.tell(What.CANCELLED)
         self.jobs.end(job, S.CANCELLED)
 
-    def prune(self) -> list[ModelFlow]:
-        over = [flow for flow in self.flows.values() if flow.kept_until <= self.jobs.now]
+    def prune(self, owing: Collection[FlowId] = ()) -> list[ModelFlow]:
+        """Remove what nobody needs any more. Those that owe their parent a word are needed."""
+        over = [flow for flow in self.flows.values() if self._is_over(flow)]
+        over = [flow for flow in over if flow.id not in owing]
         for flow in over:
             del self.flows[flow.id]
             for job in flow.ids.values():

@@ -77,6 +77,7 @@ class StoreMachine(RuleBasedStateMachine):
     """One life of a store. `backend` says of which kind."""
 
     backend: ClassVar[Backend]
+    seen: Snapshot
     jobs = Bundle("jobs")
     attempts = Bundle("attempts")
     workers = Bundle("workers")
@@ -444,7 +445,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_always_true_holds(self) -> None:
-        seen = self.do(Snapshot.of(self.store))
+        seen = self.seen = self.do(Snapshot.of(self.store))
         always_true.check_all(seen, self.record)
         for job in seen.jobs.values():
             twin = self.model.jobs[job.id]

@@ -15,7 +15,8 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
 from holdfast.job.record import ERRORS_KEPT
-from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.job.signal import NewSignal, Sent
+from holdfast.job.state import ENDED, LIVE, UNDONE, WAITING, JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.stream import NewFrames
 from holdfast.job.ties import Tie
@@ -23,6 +24,13 @@ from holdfast.job.what import What
 from holdfast.store.contract.queues import EVERY_QUEUE
 
 S = JobState
+
+
+@dataclass
+class ModelSignal:
+    name: str
+    key: str
+    taken_by: str | None = None
 
 
 @dataclass
@@ -49,15 +57,35 @@ class ModelJob:
     steps: dict[str, StepRecord] = field(default_factory=dict)
     waits: dict[str, float] = field(default_factory=dict)
     frames: list[NewFrames] = field(default_factory=list)
+    signals: list[ModelSignal] = field(default_factory=list)
+    """Number n of them is the one at n - 1."""
     edited: bool = False
     life: list[tuple[What, bool]] = field(default_factory=list)
     """What happened, and whether it was an error."""
 
+    @property
+    def is_undone(self) -> bool:
+        """It has ended badly, and its steps are undone, or to be undone."""
+        return bool(self.ties & Tie.UNDO) and self.state in UNDONE
+
+    @property
+    def awaited(self) -> set[str]:
+        """The signals that it is suspended for."""
+        if self.state is not S.SUSPENDED:
+            return set()
+        return {one.awaits for one in self.steps.values() if one.awaits and one.fence == self.fence}
+
+    def kept(self, name: str) -> list[int]:
+        """The numbers of the signals of this name that no step has taken, the oldest first."""
+        some = enumerate(self.signals, 1)
+        return [n for n, one in some if one.name == name and one.taken_by is None]
+
     def begin_anew(self) -> None:
-        """Without attempts, crashes, steps and streams."""
+        """Without attempts, crashes, steps, signals and streams."""
         self.attempts = self.crashes = 0
-        self.frames = []
-        self.steps, self.waits, self.ties = {}, {}, self.ties & ~int(Tie.STEPS)
+        self.frames, self.signals = [], []
+        self.steps, self.waits = {}, {}
+        self.ties &= ~int(Tie.STEPS | Tie.UNDO)
         self.kept_until = None
 
     def tell(self, what: What, *, error: bool = False) -> None:
@@ -80,6 +108,8 @@ class Model:
     cooling: dict[str, float] = field(default_factory=dict)
     arrivals: itertools.count[int] = field(default_factory=itertools.count)
     released: int = 0
+    undoing: set[JobId] = field(default_factory=set)
+    """Jobs whose steps a flow undoes."""
 
     # Enqueueing
 
@@ -137,6 +167,8 @@ class Model:
             return False
         for one in move.steps:
             self.record(one)
+        if any(job.kept(name) for name in move.awaits):
+            move = move.without_wait()
         job.attempts += move.spend
         job.crashes += move.crash
         job.fence += move.bump
@@ -157,8 +189,27 @@ class Model:
             job.waits.pop(record.name, None)
             if record.seconds is not None:
                 job.waits[record.name] = self.now + record.seconds
-        job.ties |= Tie.STEPS
+        if record.takes is not None:
+            job.signals[record.takes - 1].taken_by = record.name
+        job.ties |= Tie.STEPS if record.undo is None else Tie.STEPS | Tie.UNDO
         return True
+
+    def send(self, signal: NewSignal) -> Sent:
+        """Keep a signal, and wake the job that is suspended for it."""
+        job = self.jobs.get(signal.id)
+        if job is None or job.state in ENDED:
+            return Sent.UNKNOWN if job is None else Sent.ENDED
+        if signal.key in {one.key for one in job.signals}:
+            return Sent.DUPLICATE
+        if signal.before in job.steps:
+            return Sent.LATE
+        job.signals.append(ModelSignal(signal.name, signal.key))
+        job.ties |= Tie.STEPS
+        if signal.name not in job.awaited:
+            return Sent.KEPT
+        job.tell(What.RESUMED)
+        self.line_up(job)
+        return Sent.WOKE
 
     def runs(self, job_id: JobId, fence: int) -> bool:
         job = self.jobs.get(job_id)
@@ -242,7 +293,7 @@ class Model:
 
     def requeue(self, id_: JobId) -> bool:
         job = self.jobs.get(id_)
-        if job is None or job.is_node or job.state not in ENDED:
+        if job is None or job.is_node or job.state not in ENDED or job.is_undone:
             return False
         if self._holder(job.key) is not None:
             return False
@@ -291,6 +342,8 @@ class Model:
     def remove(self, id_: JobId) -> bool:
         job = self.jobs.get(id_)
         if job is None or job.is_node or job.state not in ENDED:
+            return False
+        if job.is_undone and id_ not in self.undoing:
             return False
         del self.jobs[id_]
         return True

@@ -18,7 +18,7 @@ import msgspec
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One thing that one process did, or that the store answered it.
 
-    `what`: `ready`, `left` (a worker) · `claimed` · `started`, `returned` (a
+    `what`: `ready`, `left` (a worker) · `claimed` (`asked` before) · `started`, `returned` (a
     handler) · `finish`, `reclaim`, `progress` (a verdict) · `acknowledged`,
     `error` (an enqueue) · `called`, `recorded` (a step; `text` is its number) ·
     `event` (a warning or worse; `text` is its name).
@@ -33,6 +33,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     to: str = ""
     accepted: bool = False
     text: str = ""
+    asked: float = 0.0
 
 
 class Diary:

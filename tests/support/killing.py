@@ -14,7 +14,7 @@ from tests.support import books
 from tests.support.diary import Entry
 from tests.support.processes import Fleet, Process
 from tests.support.program import brief, brief_sync
-from tests.support.waiting import comes_true
+from tests.support.waiting import comes_true, wait_until
 
 SLOWEST_RUN = 100.0
 
@@ -111,3 +111,19 @@ def _taken_away_at(job: Job, taken: Mapping[str, Sequence[float]], died: float) 
     apart = time.time() - time.monotonic()
     times = [e.at.timestamp() - apart for e in job.errors if e.kind == "WorkerLost" and e.at]
     return min(at for at in (*times, *taken.get(job.id, ())) if at > died)
+
+
+async def stop_between_heartbeats(process: Process, app: App) -> None:
+    """Just after a heartbeat the process holds no lock: a stop in the middle of a write would
+    hold up every other writer of a SQLite file, which is the system's doing and not ours."""
+
+    async def last_beat() -> object:
+        return {w.pid: w.heartbeat_at for w in await app.client.workers.all()}[process.pid]
+
+    before = await last_beat()
+
+    async def beaten() -> bool:
+        return await last_beat() != before
+
+    await wait_until(beaten, 5, "a heartbeat", look_every=0.005)
+    process.stop()

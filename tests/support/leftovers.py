@@ -3,8 +3,9 @@
 All live jobs are ended and all flows with them, all open plans decided, the clock is moved past
 every retention, workers are swept. What is then left must be what `docs/reference/valkey-keys.md`
 says is kept: the layout's version, the queues and what is paused, roles that somebody led, totals,
-what workers counted, all times ever measured and how far minutes are rolled up, limits and the last
-turn of a line, and schedules with their cursors.
+what workers counted, all times ever measured and how far minutes are rolled up, limits with the
+calendars of budgets, the last turns of lines, weights that operators gave, and schedules with their
+cursors.
 When these are deleted too, nothing of them may be left.
 """
 
@@ -20,6 +21,7 @@ from holdfast.flow.undoing import NAME as UNDO
 from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE
+from holdfast.limits.model import Concurrency
 from holdfast.schedule.model import Decision, Plan, Schedule
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.flows import FlowFilter
@@ -31,8 +33,8 @@ from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ValkeyServer
 
 ROLLED = ("closed", "rolled", "ever")
-COUNTERS = ("wake_counters", "totals", "worker_counts", "happenings", "turn")
-KEPT = ("meta", "queues", "paused", "leaders", "limits", *COUNTERS, *ROLLED)
+COUNTERS = ("wake_counters", "totals", "worker_counts", "happenings", "turns")
+KEPT = ("meta", "queues", "paused", "leaders", "limits", "periods", "weights", *COUNTERS, *ROLLED)
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 BOOKS = {"traffic", "measures", "series"}
 LAST_MINUTE = 2**40
@@ -112,10 +114,15 @@ def _prunes(store: Store) -> dict[str, Callable[[], Awaitable[object]]]:
 
 
 async def _forget_buckets(store: Store) -> None:
-    """Settings of their own are dropped, and all buckets that hold nothing are forgotten."""
+    """Settings of their own are dropped, budgets begin anew, their alarms are told, and all buckets
+    that hold nothing are forgotten."""
     for limit in await store.limits.find():
-        for bucket in await store.limits.buckets(limit.name, 1_000):
+        buckets = await store.limits.buckets(limit.name, 1_000)
+        for bucket in buckets:
             await store.limits.override(limit.name, bucket.key, None)
+        if not limit.retired and not isinstance(limit.settings, Concurrency):
+            await store.limits.reset([bucket.name for bucket in buckets])
+    await store.limits.alarms(1_000)
     await store.limits.recount(1_000, idle_for=-1.0)
 
 

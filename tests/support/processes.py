@@ -23,15 +23,21 @@ ROOT = Path(__file__).parents[2]
 STARTS_WITHIN = 20.0
 
 
+PROGRAM = "tests.support.program"
+
+
 class Process:
     """One process of the test program."""
 
-    def __init__(self, role: str, options: dict[str, Any], env: dict[str, str], log: Path) -> None:
+    def __init__(
+        self, program: str, role: str, options: dict[str, Any], env: dict[str, str], log: Path
+    ) -> None:
         self.role = role
         self.log = log
         self.killed_at: float | None = None
+        self.stopped_at: float | None = None
         arguments = role, msgspec.json.encode(options).decode()
-        self._program = forks().start("tests.support.program", *arguments, env=env, log=log)
+        self._program = forks().start(program, *arguments, env=env, log=log)
 
     @property
     def pid(self) -> int:
@@ -53,6 +59,11 @@ class Process:
         self._program.wait()
         return self.killed_at
 
+    def stop(self) -> float:
+        """Nothing of the process runs until it is sent on."""
+        self.stopped_at = self.send(signal.SIGSTOP)
+        return self.stopped_at
+
     def terminate(self) -> float:
         return self.send(signal.SIGTERM)
 
@@ -70,9 +81,10 @@ class Process:
 class Fleet:
     """The processes of one test, on one store, writing into one diary."""
 
-    def __init__(self, url: str, folder: Path, **env: str) -> None:
+    def __init__(self, url: str, folder: Path, program: str = PROGRAM, **env: str) -> None:
         self.url = url
         self.folder = folder
+        self._program = program
         self._env = env
         self.diary_path = folder / "diary"
         self.diary = DiaryReader(self.diary_path)
@@ -81,7 +93,7 @@ class Fleet:
     def start(self, role: str, **options: Any) -> Process:
         env = os.environ | {"HOLDFAST_URL": self.url, DIARY: str(self.diary_path), **self._env}
         log = self.folder / f"{role}-{len(self.processes)}.log"
-        process = Process(role, options, env, log)
+        process = Process(self._program, role, options, env, log)
         self.processes.append(process)
         return process
 
@@ -120,10 +132,10 @@ class Fleet:
 
 
 @contextmanager
-def fleet_on(url: str, folder: Path, **env: str) -> Iterator[Fleet]:
+def fleet_on(url: str, folder: Path, program: str = PROGRAM, **env: str) -> Iterator[Fleet]:
     """A fleet for the length of a block. What it logged is printed, which pytest shows for a
     test that failed and for no other."""
-    fleet = Fleet(url, folder, **env)
+    fleet = Fleet(url, folder, program, **env)
     try:
         yield fleet
     finally:

@@ -61,8 +61,8 @@ def diary() -> Diary:
 
 
 @contextmanager
-def noted(ctx: Context) -> Iterator[None]:
-    facts = {"job": ctx.job.id, "fence": ctx.fence, "attempt": ctx.attempt}
+def noted(ctx: Context, text: str = "") -> Iterator[None]:
+    facts = {"job": ctx.job.id, "fence": ctx.fence, "attempt": ctx.attempt, "text": text}
     diary().note("started", **facts)
     yield
     diary().note("returned", **facts)
@@ -219,12 +219,12 @@ def note_event(event: Event) -> None:
         diary().note("event", text=f"{event.name} {shown}")
 
 
-async def work(**options: Any) -> None:
+async def work(own: App = app, **options: Any) -> None:
     """A worker until it is told to leave."""
-    app.events.subscribe(note_event)
-    async with app:
-        record(app.store.jobs, diary())
-        async with app.worker(**options) as worker:
+    own.events.subscribe(note_event)
+    async with own:
+        record(own.store.jobs, diary())
+        async with own.worker(**options) as worker:
             diary().note("ready")
             await worker.run()
     diary().note("left")

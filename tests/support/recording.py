@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from holdfast.job.ids import WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed
 from holdfast.store.contract.jobs import Jobs
-from holdfast.store.contract.records import ProgressReport, Verdict, Want
+from holdfast.store.contract.records import ProgressReport, Verdict
 from holdfast.store.contract.workers import WorkerInfo
 from tests.support.diary import Diary
 
@@ -28,15 +28,14 @@ def _replace(jobs: Jobs, verb: str, recorded: Callable[..., object]) -> None:
 
 
 def _claims(
-    claim: Callable[[WorkerId, Sequence[Want], Sequence[str]], Awaitable[list[Claimed]]],
-    diary: Diary,
+    claim: Callable[..., Awaitable[list[Claimed]]], diary: Diary
 ) -> Callable[..., Awaitable[list[Claimed]]]:
-    async def recorded(
-        worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
-    ) -> list[Claimed]:
-        claimed = await claim(worker, wants, tasks)
+    async def recorded(*asked_for: object) -> list[Claimed]:
+        asked = time.monotonic()
+        claimed = await claim(*asked_for)
         if claimed:
-            diary.note_all("claimed", [{"job": job.id, "fence": job.fence} for job in claimed])
+            facts = [{"job": job.id, "fence": job.fence, "asked": asked} for job in claimed]
+            diary.note_all("claimed", facts)
         return claimed
 
     return recorded

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import AnswerRefused, App, Approval, BadOption, Context, JobHandle, Keyring
+from holdfast import AnswerRefused, App, Approval, BadOption, Context, JobHandle, Keyring, Retry
 from holdfast.encryption.keyring import generate_key
 from holdfast.errors import HoldfastError
 from holdfast.job.ids import JobId
@@ -72,6 +72,15 @@ async def test_three_of_five_people_grant(votes: Votes) -> None:
     assert (await votes.job()).attempts == 1, "no attempt was spent on waiting"
 
 
+async def test_an_empty_note_is_none(votes: Votes) -> None:
+    """As a form sends it whose field was left empty."""
+    await votes.ask(3)
+    token = votes.tokens["ann"]
+    vote = await votes.app.client.answer(token, {"approve": True, "note": ""})
+    assert vote.note is None
+    assert await votes.app.client.answer(token, True) == vote, "the same answer again"
+
+
 async def test_it_is_denied_as_soon_as_the_others_are_not_enough(votes: Votes) -> None:
     await votes.ask(3)
     for who in ("ann", "bob"):
@@ -79,6 +88,37 @@ async def test_it_is_denied_as_soon_as_the_others_are_not_enough(votes: Votes) -
     assert (await votes.job()).state == "suspended"
     await votes.answer("cyd", approve=False)
     assert (await votes.handle.result(5))[:2] == [False, False]
+
+
+@pytest.mark.parametrize("how", ["denied", "not granted in time"])
+async def test_a_node_that_is_denied_fails_for_good_and_skips_what_needs_it(
+    votes: Votes, how: str
+) -> None:
+    @votes.app.task(name="gate", retry=Retry(max_attempts=5))
+    async def gate(ctx: Context) -> bool:
+        asked = ctx.invite("leads", of=["ann", "bob"])
+        votes.tokens.update(asked.tokens)
+        return (await asked.quorum(1, timeout=60)).require().granted
+
+    @votes.app.task(name="ship")
+    async def ship(granted: bool) -> None:
+        raise AssertionError("nobody granted it")
+
+    flow = votes.app.flow("release")
+    flow.add(ship, flow.add(gate).output)
+    run = await flow.start()
+    await votes.harness.drain(raises=False)
+    await votes.app.client.answer(votes.tokens["ann"], False)
+    if how == "denied":
+        await votes.app.client.answer(votes.tokens["bob"], False)
+    await votes.harness.advance(120)
+    await votes.harness.drain(raises=False)
+    [denied] = (await votes.app.client.page(task="gate")).jobs
+    assert (denied.state, denied.attempts) == ("failed", 1)
+    said = "ann no, bob no" if how == "denied" else "ann no"
+    assert denied.errors[0].message == f"{how}: {said}"
+    [skipped] = (await votes.app.client.page(task="ship")).jobs
+    assert (skipped.state, (await run.get()).state) == ("skipped", "failed")
 
 
 async def test_when_the_time_is_over_the_votes_that_came_are_told(votes: Votes) -> None:

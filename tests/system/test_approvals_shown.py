@@ -81,6 +81,7 @@ def test_the_command_line_answers_for_a_person(desk: Desk) -> None:
     job = asked_on(desk)
     waits = desk.json("waits", "list")["waits"]
     assert [wait["id"] for wait in waits] == [job] * 5
+    assert {"wait": "leads", "who": "ann"} in [wait["vote"] for wait in waits]
     assert "vote of ann on 'leads'" in desk.on_store("waits", "list", width=200).out
     token = SIGNER.token(Invited(job, "leads", "ann"))
     vote = desk.json("waits", "answer", token, "yes", "--note", "fine")

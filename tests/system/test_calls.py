@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from holdfast import App, CallFailed, Context, Retry
+from holdfast import App, CallFailed, Context, Flow, Retry
 from holdfast.background.options import ReconcileOptions
-from holdfast.errors import BadOption
+from holdfast.errors import BadFlow, BadOption
 from holdfast.events import Event, Events
 from holdfast.flow.errands import do_errand
 from holdfast.flow.model import Errand, FlowInfo
+from holdfast.insights.reasons import Who
 from holdfast.job.record import Job
 from holdfast.reconcile.signal_drift import SignalDriftReconciler
 from holdfast.task import JobHandle
 from holdfast.testing import Harness, killed_after_every_commit
+from tests.support.waiting import wait_until
 
 AGAIN = Retry(max_attempts=3, base=1, jitter=0)
 
@@ -309,7 +311,7 @@ async def test_a_node_of_a_flow_may_call_and_a_child_may_call(bench: Bench) -> N
 async def test_a_recursion_without_an_end_is_stopped(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.declaring.calls.MOST_DEPTH", 3)
+    monkeypatch.setattr("holdfast.flow.depth.MOST_DEPTH", 3)
 
     @bench.app.task(name="down", retry=Retry.never())
     async def down(ctx: Context, number: int) -> int:
@@ -323,6 +325,64 @@ async def test_a_recursion_without_an_end_is_stopped(
     jobs = [job for job in (await bench.app.client.page(task="down")).jobs if job.id != handle.id]
     [deepest] = [job.errors[0] for job in jobs if job.errors[0].kind == "BadFlow"]
     assert "was called by 3 jobs one from another, and may not call any further" in deepest.message
+
+
+@pytest.mark.parametrize("way", ["map", "flow task", "growth"])
+async def test_a_recursion_on_any_way_is_stopped(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr("holdfast.flow.depth.MOST_DEPTH", 3)
+    refused: list[str] = []
+
+    async def one_deeper(ctx: Context, number: int) -> None:
+        bench.ran.append(number)
+        flow = bench.app.flow("deeper")
+        match way:
+            case "map":
+                flow.map(down, [number + 1])
+            case "flow task":
+                flow.add(whole, number + 1)
+            case _:
+                flow.add(grow, number + 1)
+        try:
+            await ctx.run_flow(flow)
+        except (BadFlow, CallFailed) as error:
+            refused.append(str(error))
+
+    @bench.app.task(name="down", retry=Retry.never())
+    async def down(ctx: Context, number: int) -> None:
+        await one_deeper(ctx, number)
+
+    @bench.app.flow_task(name="whole", retry=Retry.never())
+    async def whole(ctx: Context, number: int) -> Flow:
+        flow = bench.app.flow("whole")
+        flow.add(down, number)
+        return flow
+
+    @bench.app.task(name="grow", retry=Retry.never())
+    async def grow(ctx: Context, number: int) -> None:
+        ctx.flow.add(down, number)
+        await ctx.flow.extend()
+
+    await down.enqueue(0)
+    await bench.drain()
+    said = "(BadFlow)" if way == "flow task" else "was called by 3 jobs one from another"
+    assert said in refused[0]
+    assert max(bench.ran) == {"map": 3, "flow task": 1, "growth": 3}[way]
+
+
+async def test_the_elements_of_a_map_have_the_headers_of_their_task(bench: Bench) -> None:
+    seen: list[str] = []
+
+    @bench.app.task(name="marked", headers={"tenant": "acme"})
+    async def marked(ctx: Context, number: int) -> None:
+        seen.append(ctx.job.headers["tenant"])
+
+    flow = bench.app.flow("maps")
+    flow.map(marked, [1, 2])
+    await flow.start()
+    await bench.drain()
+    assert seen == ["acme", "acme"]
 
 
 async def test_a_call_inside_a_step_is_refused(bench: Bench) -> None:
@@ -466,6 +526,39 @@ async def test_explain_says_how_what_was_called_stands(bench: Bench) -> None:
     assert "is suspended: " in many
     assert whole.startswith("it waits for 'flow outer': flow 0")
     assert whole.endswith(" is running, 0 of 1 nodes are done")
+
+
+@pytest.mark.parametrize("how", ["call", "call_many", "run_flow"])
+async def test_explain_says_that_nobody_serves_what_was_called(how: str) -> None:
+    """A task of another program, which is not there."""
+    app, other = App("sqlite://"), App("sqlite://")
+
+    @other.task(name="far", queue="elsewhere")
+    async def far(number: int) -> int:
+        return number
+
+    @app.task(name="caller")
+    async def caller(ctx: Context) -> None:
+        if how == "call":
+            await ctx.call(far, 1)
+        elif how == "call_many":
+            await ctx.call_many(far, [(1,), (2,)])
+        else:
+            flow = app.flow("outer")
+            flow.add(far, 1)
+            await ctx.run_flow(flow)
+
+    async with app.worker():
+        handle = await caller.enqueue()
+        await wait_until(lambda: is_suspended(handle), 5, "the caller waits")
+        [reason] = (await app.client.explain(handle.id)).reasons
+    assert "no live worker serves queue 'elsewhere'" in reason.fact
+    assert (reason.code, reason.who) == ("awaits-call", Who.OPERATOR)
+    assert reason.advice == "start a worker that serves it, or cancel the job"
+
+
+async def is_suspended(handle: JobHandle[Any]) -> bool:
+    return (await handle.get()).state == "suspended"
 
 
 async def test_users_cannot_send_the_signals_of_calls(bench: Bench) -> None:

@@ -68,10 +68,12 @@ def all_gone(pids: Iterable[int]) -> bool:
 
 
 async def test_arguments_fill_whole_words_and_no_shell_reads_them(app: App) -> None:
-    echo = app.command("echo", ["printf", "%s|", "{first}", "{number}", "{{first}}"])
+    literal = ["{{first}}", "{{a b}}", "{}", "{print $1}", "[0-9]{2}"]
+    echo = app.command("echo", ["printf", "%s|", "{first}", "{number}", *literal])
     async with working(app):
         said = await output(echo, first="a b; $HOME `id`", number=-1.5)
-    assert said == CommandOutput(0, "a b; $HOME `id`|-1.5|{first}|", cut=False)
+    texts = "{first}|{a b}|{}|{print $1}|[0-9]{2}|"
+    assert said == CommandOutput(0, f"a b; $HOME `id`|-1.5|{texts}", cut=False)
 
 
 async def test_input_and_variables_may_be_arguments_too(app: App) -> None:
@@ -245,12 +247,35 @@ async def test_a_value_cannot_become_an_option(app: App) -> None:
         assert "-rf" in (await output(behind, path="-rf")).stdout
 
 
+async def test_a_value_that_no_program_can_be_given_is_refused_at_the_enqueue(app: App) -> None:
+    tasks = [
+        app.command("option", ["echo", "{text}"]),
+        app.command("word", ["echo", "--", "{text}"]),
+        app.command("variable", ["env"], env={"TEXT": "{text}"}, stdin="{text}"),
+    ]
+    own = app.allow_commands(["echo"])
+    only_input = app.command("input", ["wc", "-c"], stdin="{text}")
+    async with working(app):
+        for task in tasks:
+            with pytest.raises(BadArguments, match=r"'text': .*it has a NUL character"):
+                await task.enqueue(text="a\0b")
+            with pytest.raises(BadArguments, match="'text': expected str of length <= 131071"):
+                await task.enqueue(text="x" * 131_072)
+        with pytest.raises(BadArguments, match=r"'argv' at .*it has a NUL character"):
+            await own.enqueue(["echo", "a\0b"])
+        assert (await output(only_input, text="a\0" + "x" * 200_000)).stdout == "200002\n"
+        assert len((await output(tasks[0], text="x" * 131_071)).stdout) == 65_536
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
         ([], "begins with the program"),
         (["{program}"], "begins with the program"),
         (["convert", "--size={size}"], "as a word of its own"),
+        (["convert", "{a b}"], r"the name of an argument in \{a b\}, or \{\{a b\}\} where"),
+        (["convert", "x={ size }"], "the name of an argument in"),
+        (["convert", "{the-size}"], "the name of an argument in"),
         ("convert a b", "a list of texts"),
         (["convert", 3], "text"),
         (["convert", "{class}"], "written with another name: class is a word of Python"),
@@ -261,7 +286,7 @@ def test_a_bad_command_line_is_refused_when_it_is_declared(app: App, argv: Any, 
         app.command("bad", argv)
 
 
-@pytest.mark.parametrize("env", [["LANG"], {"LANG": 1}, {"LANG=C": "x"}, {"": "x"}])
+@pytest.mark.parametrize("env", [["LANG"], {"LANG": 1}, {"LANG=C": "x"}, {"": "x"}, {"A": "\0"}])
 def test_bad_variables_are_refused_when_they_are_declared(app: App, env: Any) -> None:
     for declare in (app.command, app.pool):
         with pytest.raises(BadOption, match=r"env|name of a variable"):

@@ -12,14 +12,18 @@ import pytest
 from holdfast.app import App
 from holdfast.client.flows import FlowHandle
 from holdfast.context import AttemptLost, Context
+from holdfast.declaring.building import FlowBuilder
 from holdfast.declaring.nodes import any_of
 from holdfast.errors import BadFlow
-from holdfast.flow.model import FlowState
+from holdfast.flow.growing import growths
+from holdfast.flow.model import FlowId, FlowState
 from holdfast.job.ends import Snoozed
+from holdfast.job.ids import new_job_id
 from holdfast.job.outcome import decide
 from holdfast.job.record import Job
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
+from holdfast.job.ties import Tie
 from tests.support.backends import Backend
 from tests.support.growing_tasks import GROWING, add_up, report, square
 from tests.support.waiting import wait_until
@@ -255,3 +259,18 @@ async def test_a_job_of_no_flow_is_told_how_to_start_one(app: App) -> None:
         await job.result(WITHIN)
     assert "is no node of a flow" in heard[0]
     assert "app.flow(" in heard[0]
+
+
+def test_elements_of_a_map_have_the_turn_and_the_weight_of_their_task() -> None:
+    app = App("sqlite://")
+
+    @app.task(name="send", fair="tenant")
+    async def send(n: int, tenant: str) -> None: ...
+
+    builder = FlowBuilder()
+    node = builder.map(send.using(weight=3), [1, 2], "acme")
+    flow, by = FlowId(new_job_id()), new_job_id()
+    [growth] = growths(builder._plans[node], ["1", "2"], flow, by, 1)
+    assert growth.elements is not None
+    like = growth.elements.like
+    assert (like.weight, like.buckets, bool(like.ties & Tie.PERMITS)) == (3, "=acme", True)

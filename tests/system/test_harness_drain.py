@@ -139,3 +139,13 @@ async def test_a_second_harness_on_one_app_says_what_is_wrong() -> None:
         await first.drain()
     with pytest.raises(NotOpen, match="the harness is not open"):
         await Harness(app).advance(1)
+
+
+async def test_nobody_is_told_that_a_test_has_no_workers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with Harness(app) as harness:
+        await send.enqueue("a")
+        await harness.advance(minutes=10)
+        await harness.drain()
+    assert "queue.unserved" not in caplog.text

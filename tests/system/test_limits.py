@@ -17,13 +17,15 @@ from holdfast.insights.explain import explain
 from holdfast.insights.limits import check_limits
 from holdfast.job.ends import WasThrottled
 from holdfast.job.ids import JobId
-from holdfast.job.passing import parted
+from holdfast.job.passing import parted, total_name
 from holdfast.job.state import JobState
 from holdfast.reconcile.buckets import BucketsReconciler
+from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.store import Store
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing import Harness
-from tests.conformance.builders import Scene
+from holdfast.worker import drain
+from tests.conformance.builders import QUEUE, TASK, Scene
 from tests.conformance.limiting import begun, in_use, limited, nothing_is_wrong, through
 from tests.unit.cli import Desk, desk_in
 
@@ -70,7 +72,7 @@ async def test_two_workers_together_stay_within_a_limit(tmp_path: Path) -> None:
         async with app.worker(queues={"default": 10}) as one, app.worker() as two:
             await asyncio.gather(one.drain(), two.drain())
         assert (gauge.most, gauge.total) == (2, 30)
-        [bucket] = await app.client.limits.buckets(tenant)
+        bucket = await app.client.limits.get(tenant, "acme")
         assert (bucket.name, bucket.in_use) == ("tenant:acme", 0)
 
 
@@ -113,6 +115,62 @@ async def test_a_drain_does_not_wait_for_what_no_end_of_a_job_will_open() -> Non
             assert await worker.drain() == 0
         await app.client.limits.set(tenant, most=1)
         assert await worker.drain() == 1
+
+
+async def test_a_drain_does_not_wait_for_a_queue_whose_total_is_shut() -> None:
+    app = App("sqlite://")
+    tenant = app.limit("tenant", Concurrency(1))
+
+    @app.task(name="plain")
+    async def plain() -> None: ...
+
+    @app.task(name="work", limits=[tenant])
+    async def work() -> None: ...
+
+    async with app:
+        await app.client.queues.tune("default", max_running=0)
+        await plain.enqueue()
+        await work.enqueue()
+        async with asyncio.timeout(10), app.worker() as worker:
+            assert await worker.drain() == 0
+            await app.client.queues.tune("default", max_running=1)
+            assert await worker.drain() == 2
+
+
+@pytest.mark.parametrize("buckets", [{}, through("tenant:a")])
+async def test_work_is_left_in_a_queue_only_while_its_total_may_open(
+    scene: Scene, buckets: dict[str, str]
+) -> None:
+    async def is_left() -> bool:
+        return await drain._work_left(scene.store, [QUEUE], (TASK,))
+
+    await limited(scene, tenant=5)
+    await scene.store.queues.tune(QUEUE, QueueSettings(max_running=1))
+    await scene.enqueue_many(3, **buckets)
+    [first] = await scene.claim(5)
+    assert await is_left(), "the end of the running job lets the next begin"
+    await scene.store.limits.drain({total_name(QUEUE): 60.0})
+    assert await scene.claim(5) == []
+    assert await is_left(), "a job runs"
+    await scene.finish(first)
+    assert await scene.claim(5) == []
+    assert not await is_left(), "drained, and no job runs"
+    scene.clock.advance(61)
+    assert await is_left()
+    await scene.store.queues.tune(QUEUE, QueueSettings(max_running=0))
+    assert await scene.claim(5) == []
+    assert not await is_left(), "a total of 0, and no job runs"
+
+
+async def test_a_running_job_of_a_paused_queue_is_left_whatever_waits_beside_it(
+    scene: Scene,
+) -> None:
+    await limited(scene, tenant=1, none=0)
+    await begun(scene, 1, "tenant:a")
+    await scene.enqueue_many(3, **through("none:"))
+    assert await scene.claim(5) == []
+    await scene.store.queues.pause([QUEUE])
+    assert await drain._work_left(scene.store, [QUEUE], (TASK,))
 
 
 async def test_a_worker_claims_again_when_time_opens_a_bucket() -> None:
@@ -202,6 +260,26 @@ def test_what_cannot_be_a_limit_is_refused_when_it_is_declared() -> None:
         async def twice(who: str) -> None: ...
 
 
+@pytest.mark.parametrize("name", [None, 3, b"tenant", "a\n", ""])
+def test_a_name_of_a_limit_is_text(name: str) -> None:
+    with pytest.raises(BadOption, match="name of a limit must be 1 to 64 letters"):
+        App("sqlite://").limit(name, Concurrency(1))
+
+
+@pytest.mark.parametrize(
+    "key", ["{", "}", "{}", "{{a}}", "{a:{b}}", "{a!r}", "{a:>5}", "{a.b}", "{a[0]}", "{a}\n"]
+)
+def test_a_template_has_plain_names_of_arguments(key: str) -> None:
+    app = App("sqlite://")
+    tenant = app.limit("tenant", Concurrency(1))
+    with pytest.raises(BadOption, match="a template of plain names"):
+        tenant.by(key)
+    with pytest.raises(BadOption, match="a template of plain names"):
+
+        @app.task(fair=key)
+        async def work(a: str, b: str) -> None: ...
+
+
 @pytest.mark.parametrize("who", [None, ""])
 async def test_a_call_without_its_key_is_refused_and_never_passes_by(who: str | None) -> None:
     app = App("sqlite://")
@@ -225,7 +303,7 @@ async def test_a_key_may_be_made_of_several_arguments() -> None:
     async with app:
         job = await work.enqueue("acme")
         found = (await app.store.limits.of([job.id]))[job.id]
-        assert parted(found) == ("all:", "tenant:acme/7")
+        assert parted(found.buckets) == ("all:", "tenant:acme/7")
 
 
 # What people see
@@ -256,7 +334,7 @@ async def test_explain_says_that_a_limit_is_unknown_or_drained(scene: Scene) -> 
     again = await scene.enqueue(**through("typo:"))
     [(code, fact)] = await codes(scene, again)
     assert code == "limit-drained"
-    assert fact == "limit 'typo' is shut for another 30.0 s after a throttle"
+    assert fact == "limit 'typo' is shut for another 30.0 s"
 
 
 async def test_the_doctor_tells_of_a_limit_that_is_not_defined(scene: Scene) -> None:
@@ -303,6 +381,27 @@ async def test_the_acts_of_operators_are_in_the_audit() -> None:
         assert [entry.verb for entry in page.entries] == words
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [("nosuch", "a limit that is defined"), ("queue", "tune the queue itself")]
+)
+async def test_only_a_limit_that_is_defined_is_shut_opened_or_topped_up(
+    name: str, words: str
+) -> None:
+    async with App("sqlite://") as app:
+        limits = app.client.limits
+        for wrong in (limits.drain(name, 60), limits.reset(name), limits.top_up(name, 5)):
+            with pytest.raises(BadOption, match=words):
+                await wrong
+        assert await limits.buckets() == []
+        assert not (await app.client.audit.page()).entries
+
+
+def test_a_throttle_names_a_limit_and_not_the_total_of_a_queue() -> None:
+    for wrong, words in (("queue", "tune the queue itself"), ("a:b", "letters"), (3, "letters")):
+        with pytest.raises(BadOption, match=words):
+            Throttled(5, limit=wrong)  # type: ignore[arg-type]
+
+
 async def seeded(scene: Scene) -> JobId:
     await limited(scene, tenant=1)
     await begun(scene, 1, "tenant:acme")
@@ -317,15 +416,16 @@ def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:
     assert (shown["name"], shown["in_use"], shown["waiting"]) == ("tenant", 1, 1)
     assert "as declared" in desk.on_store("limits", "list").out
     said = desk.on_store("limits", "show", "tenant", "--key", "acme").out
-    assert "1 of 1 run" in said
-    assert "1 lines wait" in said
+    assert "1 at once\n  1 run\n  1 line waiting" in said
     assert "holdfast limits set tenant --key=acme" in desk.on_store("jobs", "explain", job).out
     changed = desk.json("limits", "set", "tenant", "--key", "acme", "--most", "20")
     assert changed["settings"] == {"kind": "concurrency", "most": 20}
     assert desk.json("limits", "set", "tenant", "--key", "acme", "--inherit")["override"] is None
     assert desk.json("limits", "drain", "tenant", "--key", "acme", "--for", "1m")["drained_for"] > 9
     assert desk.json("limits", "retire", "tenant") == {"limit": "tenant", "retired": True}
-    assert "give --most" in desk.on_store("limits", "set", "tenant").err
+    assert "nothing to change: give --most" in desk.on_store("limits", "set", "tenant").err
+    unknown = desk.on_store("limits", "drain", "nosuch", "--for", "1m")
+    assert "must be a limit that is defined" in unknown.err
 
 
 def test_a_program_without_a_loop_asks_and_changes_limits() -> None:

@@ -211,11 +211,11 @@ def loops_running() -> set[str]:
 
 
 async def test_a_stopped_service_gives_its_leadership_back(live_store: Store) -> None:
-    seen: asyncio.Queue[str] = asyncio.Queue()
-    events = Events(lambda event: seen.put_nowait(event.name))
+    seen: asyncio.Queue[object] = asyncio.Queue()
+    events = Events(lambda event: seen.put_nowait((event.name, event.fields.get("role"))))
     service = ReconcileService(live_store, events)
     await service.start()
-    while await asyncio.wait_for(seen.get(), SOON) != "leader.elected":
+    while await asyncio.wait_for(seen.get(), SOON) != ("leader.elected", "retention"):
         continue
     successor = ReconcileOptions().owner
     assert not await live_store.workers.lead("retention", successor, 1.0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import pytest
 
-from holdfast import App
+from holdfast import App, Slots
 from holdfast.errors import BadOption
 from holdfast.events import Event
 from holdfast.job.state import JobState
@@ -68,8 +69,8 @@ async def test_a_queue_of_the_app_that_nobody_serves_is_named_at_the_start() -> 
 
 
 async def test_an_option_that_no_worker_has_is_named() -> None:
-    with pytest.raises(BadOption, match=r"option of a worker must be .*, got 'slots'"):
-        shop().worker(slots=3)
+    with pytest.raises(BadOption, match=r"option of a worker must be .*, got 'places'"):
+        shop().worker(places=3)
     with pytest.raises(BadOption, match="queues must be queues with their slots"):
         shop().worker({})
 
@@ -155,6 +156,59 @@ async def test_a_queue_with_a_name_of_its_own_keeps_its_own_slots(works: Works) 
             running = await app.client.page(states=[JobState.RUNNING])
             assert sorted(job.queue for job in running.jobs) == ["mail", "mail", "other"]
             works.open.set()
+
+
+async def test_queues_share_slots_by_weight_and_each_has_its_least(works: Works) -> None:
+    app = works.app
+    works.open.clear()
+    queues = {"heavy": Slots(weight=3), "light": Slots(weight=1), "rare": Slots(least=1)}
+
+    async def running() -> dict[str, int]:
+        page = await app.client.page(states=[JobState.RUNNING])
+        return dict(Counter(job.queue for job in page.jobs))
+
+    async with app:
+        await works.enqueue(*["heavy", "light"] * 20)
+        async with app.worker(queues, slots=9) as worker:
+            await wait_until(lambda: works.at_once == 8, 30, "all but the slot of `rare`")
+            assert await running() == {"heavy": 6, "light": 2}
+            await works.enqueue("rare")
+            await wait_until(lambda: works.at_once == 9, 30, "its slot was kept for it")
+            works.open.set()
+            await worker.drain()
+            [row] = await app.client.workers.all()
+            assert row.queues == {"heavy": 8, "light": 8, "rare": 9}
+    assert works.most == 9
+    assert len(works.ran) == 41
+
+
+async def test_a_queue_alone_has_all_shared_slots_that_nobody_may_claim(works: Works) -> None:
+    works.open.clear()
+    async with works.app as app:
+        await works.enqueue(*["a"] * 9)
+        async with app.worker({"a": Slots(), "b": Slots(least=2)}, slots=6):
+            await wait_until(lambda: works.at_once == 4, 30, "all but the two of `b`")
+            works.open.set()
+            await wait_until(lambda: len(works.ran) == 9, 30, "all ran")
+    assert works.most == 4
+
+
+@pytest.mark.parametrize(
+    ("queues", "slots", "expected"),
+    [
+        ({"a": Slots()}, None, "the number of slots that the queues with Slots share"),
+        ({"a": 3}, 4, "no queue shares them"),
+        ({"a": Slots(least=3), "b": Slots(least=2)}, 4, "at least 5: queues may always have 5"),
+        ({"a": Slots(least=3), "b": Slots()}, 3, "at least 4: queues may always have 3"),
+        ({"a*": Slots()}, 3, "the queues that a pattern fits share its slots already"),
+        ({"a": Slots()}, 0, "slots must be a whole number"),
+    ],
+)
+def test_slots_that_cannot_be_shared_are_refused(
+    queues: dict[str, int | Slots], slots: int | None, expected: str
+) -> None:
+    with pytest.raises(BadOption, match=expected):
+        App("sqlite://").worker(queues, slots=slots)
 
 
 async def test_a_queue_that_a_pattern_serves_is_served_for_everybody(works: Works) -> None:

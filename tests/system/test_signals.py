@@ -391,6 +391,29 @@ async def test_the_net_finds_nothing_unless_it_was_planted(bench: Bench) -> None
     assert await handle.result(5) is None
 
 
+async def test_the_net_ends_a_wait_whose_timer_was_lost(bench: Bench) -> None:
+    """A timer ends a wait; that it is lost has to be planted."""
+
+    async def patient(ctx: Context) -> str:
+        try:
+            return str(await ctx.signal("paid", timeout=60))
+        except WaitTimedOut:
+            return "gave up"
+
+    handle = await bench.begin(patient)
+    app, found = bench.app, list[str]()
+    app.events.subscribe(lambda event: found.append(event.name))
+    net = SignalDriftReconciler(app.store, app.events, ReconcileOptions())
+    bench.harness.clock.advance(70)
+    assert (await net.run_once()).found == 0, "overdue, but its timer is there"
+    await plant(bench, "update holdfast_suspended set wake_at = null")
+    swept = await net.run_once()
+    assert (swept.found, swept.mended, found.count("job.wait_overdue")) == (1, 1, 1)
+    assert (await net.run_once()).found == 0
+    await bench.drain()
+    assert await handle.result(5) == "gave up"
+
+
 async def test_the_net_looks_at_some_waits_and_goes_on_behind_them(bench: Bench) -> None:
     """Many waits cost an idle worker no more than a few do."""
     for n in range(5):

@@ -98,7 +98,7 @@ async def test_a_signal_in_flight_meets_the_suspension(live_store: Store) -> Non
     assert (sent, job.state, job.result) == ([Sent.KEPT], JobState.SUCCEEDED, 7)
 
 
-@pytest.mark.parametrize("verb", ["finish", "record", "of"])
+@pytest.mark.parametrize("verb", ["finish", "record", "recall"])
 async def test_a_lost_reply_loses_no_signal(live_store: Store, verb: str) -> None:
     """The reply of the suspension, of the taking, of the look."""
     line = Line()
@@ -161,6 +161,7 @@ async def test_a_job_without_signals_sends_nothing_about_them(
         raise AssertionError("the store was asked for signals")
 
     monkeypatch.setattr(live_store.signals, "of", never)
+    monkeypatch.setattr(live_store.steps, "recall", never)
 
     async def steps(ctx: Context) -> int:
         await asyncio.sleep(0)
@@ -218,7 +219,6 @@ async def test_a_woken_job_is_asked_for_its_steps_and_signals_at_once(live_store
     line.calls.clear()
     await shop.drain()
     assert (await shop.get(job_id)).result == 7
-    assert sorted(verb for verb in line.calls if verb in ("load", "of")) == ["load", "of"]
-    assert abs(line.calls.index("load") - line.calls.index("of")) == 1
+    assert [verb for verb in line.calls if verb in ("recall", "load", "of")] == ["recall"]
     [signal] = (await live_store.signals.of([job_id]))[job_id]
     assert signal.taken_by == "paid", "with the end of the job"

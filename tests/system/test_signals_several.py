@@ -203,6 +203,7 @@ async def test_explain_says_how_many_of_which(bench: Bench) -> None:
         (lambda: quorum(3, "a", "b"), "quorum must be between 1 and 2"),
         (lambda: quorum(0, "a", "b"), "quorum must be a whole number, at least 1"),
         (lambda: all_of("a", ""), "the name of a signal must be"),
+        (lambda: any_of(*map(str, range(501))), "at most 500 signals; wait for one signal whose"),
     ],
 )
 def test_conditions_that_cannot_be_met_are_refused(make: Callable[[], object], said: str) -> None:

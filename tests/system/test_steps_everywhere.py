@@ -97,6 +97,7 @@ async def test_a_job_without_steps_sends_nothing_about_steps(
 
     monkeypatch.setattr(live_store.steps, "record", never)
     monkeypatch.setattr(live_store.steps, "load", never)
+    monkeypatch.setattr(live_store.steps, "recall", never)
 
     async def fails_once(ctx: Context) -> str:
         await asyncio.sleep(0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast import App
 from holdfast.events import Event
 from holdfast.fleet.serving import Unserved, unserved
 from holdfast.job.state import JobState
 from holdfast.reconcile import unserved as module
 from holdfast.reconcile.unserved import UnservedReconciler
+from holdfast.store.contract.facts import WorkerFacts
 from holdfast.store.contract.queues import EVERY_QUEUE, jobs_of
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import Tally
@@ -93,3 +95,30 @@ async def test_a_worker_that_drains_serves_nobody(store: Store) -> None:
     assert unserved(ready, await store.workers.find()) == {}
     await store.workers.request_drain([worker.id])
     assert unserved(ready, await store.workers.find()) == {Unserved("mail"): 3}
+
+
+async def test_jobs_whose_labels_no_worker_has_are_told_of() -> None:
+    app = App("sqlite://")
+
+    @app.task(name="train", queue="ai", requires=["gpu"])
+    async def train() -> None: ...
+
+    seen: list[Event] = []
+    async with app:
+        alarm = made(UnservedReconciler, app.store, seen)
+        await train.enqueue_many([()] * 3)
+        await train.using(requires=()).enqueue()
+        worker = {"queues": {"ai": 1}, "tasks": ("train",)}
+        await app.store.workers.register(new_worker(facts=WorkerFacts(labels=["eu"]), **worker), 30)
+        assert (await alarm.run_once()).found == 1
+        [event] = [one for one in seen if one.name == "queue.unserved"]
+        assert (event.fields["task"], event.fields["labels"], event.fields["jobs"]) == (
+            "train",
+            True,
+            3,
+        )
+        await app.store.workers.register(
+            new_worker(facts=WorkerFacts(labels=["gpu"]), **worker), 30
+        )
+        assert (await alarm.run_once()).found == 0
+        assert seen[-1].name == "queue.served"

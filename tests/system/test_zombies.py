@@ -7,7 +7,8 @@ import signal
 from holdfast.app import App
 from holdfast.job.state import JobState
 from tests.support import books
-from tests.support.processes import Fleet, Process
+from tests.support.killing import stop_between_heartbeats
+from tests.support.processes import Fleet
 from tests.support.program import outlive
 from tests.support.waiting import wait_until
 
@@ -51,19 +52,3 @@ async def test_a_stopped_worker_that_wakes_after_its_lease_writes_nothing(
     assert await (await outlive.enqueue(str(sign))).result(timeout=10) == "attempt 1", "it works on"
     ids = {entry.job for entry in fleet.diary.entries("started")}
     await books.the_books_balance(app.store, ids, fleet.diary.entries())
-
-
-async def stop_between_heartbeats(process: Process, app: App) -> None:
-    """Just after a heartbeat the process holds no lock: a stop in the middle of a write would
-    hold up every other writer of a SQLite file, which is the system's doing and not ours."""
-
-    async def last_beat() -> object:
-        return {w.pid: w.heartbeat_at for w in await app.client.workers.all()}[process.pid]
-
-    before = await last_beat()
-
-    async def beaten() -> bool:
-        return await last_beat() != before
-
-    await wait_until(beaten, 5, "a heartbeat", look_every=0.005)
-    process.send(signal.SIGSTOP)

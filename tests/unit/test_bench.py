@@ -120,6 +120,8 @@ def test_a_plain_figure_is_judged_without_a_ratio() -> None:
 def test_every_target_belongs_to_a_store_and_a_workload_that_exist() -> None:
     names = {*WORKLOADS, "two busy workers", "flow groups", "flow pipelines", "hop beside a map"}
     names |= {"ten steps", "one step", "steps in sequence", "50 streams", "200 streams"}
+    names |= {"limited drain", "one limit", "hundred limits", "shared limit", "limited bulk"}
+    names |= {"many keys", "one at a time", "freed permit", "limited snapshot"}
     assert {target.store for target in TARGETS} == set(STORES)
     assert {target.workload for target in TARGETS} <= names
 

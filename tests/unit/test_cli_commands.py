@@ -19,6 +19,7 @@ from holdfast.clock import utcnow
 from holdfast.job.ids import WorkerId
 from holdfast.job.state import JobState
 from holdfast.store.contract.facts import SlotFacts, WorkerFacts
+from holdfast.worker.slots import Slots
 from tests.conformance.builders import Scene
 from tests.unit.cli import Desk, desk_in
 
@@ -218,7 +219,7 @@ def test_workers_are_listed_and_shown_with_what_they_say(desk: Desk) -> None:
         assert "1,234 claimed" in shown
         assert "it broke" in shown
     [document] = desk.json("workers", "show", worker)["workers"]
-    assert document["facts"]["slots"] == {"mail": {"used": 3, "free": 6, "stuck": 1}}
+    assert document["facts"]["slots"] == {"mail": {"used": 3, "free": 6, "stuck": 1, "share": None}}
     assert document["facts"]["reconcilers"]["promotion"]["mended"] == 7
     assert document["standing"] == "alive"
     assert 0 <= document["heartbeat_age"] < 60
@@ -384,9 +385,10 @@ def test_a_call_that_does_not_parse_is_a_wrong_call(desk: Desk, words: list[str]
         ("mail", {"mail": 50}),
         ("mail:10,default:50", {"mail": 10, "default": 50}),
         ("eu:mail:3, eu:bulk:50", {"eu:mail": 3, "eu:bulk": 50}),
+        ("ai:20,mail:2+3,a:b:0+1", {"ai": 20, "mail": Slots(2, 3), "a:b": Slots(0, 1)}),
     ],
 )
-def test_slots_stand_after_the_last_colon(text: str, queues: dict[str, int]) -> None:
+def test_slots_stand_after_the_last_colon(text: str, queues: dict[str, int | Slots]) -> None:
     assert parse_queues(text) == queues
 
 

@@ -370,3 +370,55 @@ def test_a_name_that_no_task_can_have_is_refused_where_it_is_given(wrong: Any) -
         app.task_named(wrong)
     with pytest.raises(BadOption, match="schedule name"):
         app.schedule("@daily", name=wrong)
+
+
+# Routes -------------------------------------------------------------------------------------
+
+
+def test_a_route_sends_tasks_that_name_no_queue_to_one() -> None:
+    app = App("sqlite://")
+    app.route("gh.*", queue="github")
+    app.route("gh.slow.*", queue="slow")
+    tasks = [
+        app.task(name="gh.sync")(resize),
+        app.task(name="gh.slow.clone")(resize),
+        app.task(name="gh.hook", queue="hooks")(resize),
+        app.task(name="mail")(resize),
+    ]
+    assert [task.options.queue for task in tasks] == ["github", "slow", "hooks", "default"]
+    assert set(app.own_queues) == {"github", "slow", "hooks", "default"}
+    assert app.task_named("gh.elsewhere").options.queue == "github"
+
+
+def test_a_route_that_comes_after_its_tasks_is_refused() -> None:
+    app = App("sqlite://")
+    app.task(name="gh.sync")(resize)
+    app.task(name="jira.sync", queue="jira")(resize)
+    with pytest.raises(BadOption, match=r"before the tasks that it is for, got 'gh\.sync'"):
+        app.route("gh.*", queue="github")
+    app.route("jira.*", queue="other")  # every task that it fits names a queue
+    with pytest.raises(BadOption, match="given once"):
+        app.route("jira.*", queue="third")
+    with pytest.raises(BadOption, match="pattern of a route"):
+        app.route("gh*sync", queue="github")
+    with pytest.raises(BadOption, match="queue"):
+        app.route("mail.*", queue="no good\n")
+
+
+def test_a_route_is_for_the_tasks_of_its_own_set() -> None:
+    """A task of a set may be enqueued before any app includes the set."""
+    app, inner, outer = App("sqlite://"), Tasks(prefix="gh."), Tasks()
+    outer.include(inner)
+    inner.task(name="sync")(resize)
+    app.route("gh.*", queue="github")
+    with pytest.raises(BadOption, match=r"give the set a route or a queue, got 'gh\.sync'"):
+        app.include(outer)
+    other = Tasks(prefix="gh.", queue="github")
+    other.task(name="sync")(resize)
+    app.include(other)
+    late = Tasks(prefix="gh.")
+    app.include(late)
+    with pytest.raises(BadOption, match="give the set a route or a queue"):
+        late.task(name="late")(resize)
+    late.route("gh.l*", queue="late")
+    assert late.task(name="later")(resize).options.queue == "late"

@@ -93,6 +93,15 @@ def run(script: Path | str, folder: Path, *words: str) -> subprocess.CompletedPr
 
 
 SAID = {
+    "llm_gateway.py": [
+        "HELLO",
+        "acme has spent 3,500 tokens",
+        "acme/ml has spent 500 tokens",
+        "acme/web has spent 3,000 tokens",
+        "bits has spent 2,000 tokens",
+        "budget-spent: limit 'tokens' for 'acme': 3,500 of 4,000 spent or reserved",
+        "ONE MORE",
+    ],
     "limits.py": [
         "acme: at most 2 at once",
         "bits: at most 2 at once",
@@ -117,10 +126,9 @@ SAID = {
     "saga.py": [
         "reserved: a seat of flight 7",
         "charged: 107",
-        "failed: the flight was cancelled",
         "refunded: 107",
         "released: a seat of flight 7",
-        "undone: succeeded",
+        "failed: the flight was cancelled, and undone: succeeded",
     ],
     "approval.py": [
         "bob: thank you",

@@ -292,6 +292,18 @@ async def test_books_that_are_wrong_are_found_and_put_right(clock: ManualClock) 
         assert right.saw == "the tallies equal a recount of all jobs"
 
 
+async def test_a_deep_examination_tells_how_far_it_is(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue_many(3)
+        told: list[str] = []
+        await examine(store.sibling(), tell=told.append)
+        assert told == []
+        await examine(store.sibling(), deep=True, tell=told.append)
+        assert told[0] == "looking at 3 jobs, a few seconds for each million"
+        assert told[1] == "counting all jobs, and comparing the books"
+
+
 async def test_workers_of_several_releases_are_a_warning_when_none_is_new(scene: Scene) -> None:
     for version in ("1.0", "1.1", "1.1"):
         await scene.hire(lease=10_000, version=version)

@@ -15,12 +15,15 @@ from holdfast.handlers.registry import Registry
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import UNWRITABLE, Transition
 from holdfast.job.state import JobState
+from holdfast.job.step import StepRecord
+from holdfast.job.what import What
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.meter import Meter
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.setup import WorkerSetup
+from holdfast.worker.sleeps import LATE_SECONDS
 
 
 class Jobs:
@@ -32,10 +35,13 @@ class Jobs:
         self.gate = asyncio.Event()
         self.gate.set()
 
+        self.written: list[Transition] = []
+
     async def finish(self, batch: Sequence[Transition]) -> list[Verdict]:
         await self.gate.wait()
         if self.failures:
             raise self.failures.pop(0)
+        self.written += batch
         return [self.verdicts.get(end.id, Verdict(end.id, True)) for end in batch]
 
 
@@ -111,6 +117,34 @@ async def test_an_end_that_had_to_be_replaced_is_told_as_it_was_written() -> Non
     assert (transition.reason or "").startswith(UNWRITABLE)
 
 
+async def test_what_passes_before_a_sleep_is_written_counts_to_it() -> None:
+    """An outage, or a long line of ends: the job wakes when it said, and not so much later."""
+    scene = Scene()
+    scene.jobs.failures = [StoreUnavailable("away for a moment")]
+    scene.jobs.gate.clear()
+    job = JobId("a")
+    naps = (StepRecord(job, 1, "nap", 1, seconds=60.0), StepRecord(job, 1, "pay", 2, result="1"))
+    asleep = Transition(job, 1, JobState.SUSPENDED, delay=60.0, why=What.SUSPENDED, steps=naps)
+    retried = Transition(JobId("b"), 1, JobState.SCHEDULED, delay=60.0, why=What.RETRIED)
+    for one in (asleep, retried, end("c")):
+        scene.finisher.add(None, one)
+    await asyncio.sleep(2 * LATE_SECONDS)
+    scene.jobs.gate.set()
+    await scene.finisher.settled()
+    first, *others = scene.jobs.written
+    assert 0 < (first.delay or 0) <= 60 - 2 * LATE_SECONDS
+    assert [one.seconds for one in first.steps] == [first.delay, None]
+    assert others == [retried, end("c")]
+
+
+async def test_a_sleep_that_is_written_at_once_is_as_long_as_it_was_asked_for() -> None:
+    scene = Scene()
+    asleep = Transition(JobId("a"), 1, JobState.SUSPENDED, delay=60.0, why=What.SUSPENDED)
+    scene.finisher.add(None, asleep)
+    await scene.finisher.settled()
+    assert scene.jobs.written == [asleep]
+
+
 async def test_a_listener_that_raises_harms_neither_ends_nor_other_listeners() -> None:
     scene = Scene()
     heard: list[JobId] = []
@@ -163,7 +197,7 @@ async def test_an_end_is_measured_once_the_store_has_accepted_it_and_a_refused_o
     assert meter.told == []
     scene.jobs.gate.set()
     await scene.finisher.settled()
-    assert (meter.told, scene.finisher._measured) == (["a", "c"], {})
+    assert (sorted(meter.told), scene.finisher._measured) == (["a", "c"], {})
 
 
 async def test_a_meter_that_raises_harms_neither_ends_nor_listeners() -> None:

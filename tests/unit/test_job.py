@@ -12,13 +12,18 @@ from holdfast.errors import BadOption, Unreadable
 from holdfast.job.ids import new_job_id, new_worker_id, partition_bits
 from holdfast.job.policy import Policy, Retention, decode_policy, encode_policy, readable_part
 from holdfast.job.retry import Retry
-from holdfast.job.state import ENDED, LIVE, TRANSITIONS, WAITING, JobState
+from holdfast.job.state import ENDED, LIVE, SOONEST, TRANSITIONS, WAITING, JobState
 
 
 def test_every_state_is_live_or_ended() -> None:
     assert frozenset(JobState) == LIVE | ENDED
     assert not LIVE & ENDED
     assert LIVE - {JobState.RUNNING} == WAITING
+
+
+def test_every_live_state_has_its_place_in_the_order_in_which_jobs_are_named() -> None:
+    assert set(SOONEST) == LIVE
+    assert len(SOONEST) == len(LIVE)
 
 
 def test_every_state_has_its_moves() -> None:

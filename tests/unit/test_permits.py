@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.worker.permits import FORGET_SECONDS, READ_AHEAD_SECONDS, Permits
+from holdfast.worker.slots import Slots
 
 
 class Watch:
@@ -183,3 +184,80 @@ def test_a_queue_that_an_operator_gave_slots_of_its_own_is_not_unused() -> None:
     permits.resize("tenant-1", 5)
     watch.seconds += FORGET_SECONDS
     assert permits.unused([]) == []
+
+
+# Shared slots, and shares of a total ----------------------------------------------------------
+
+
+def pooled(watch: Watch | None = None) -> Permits:
+    choices: dict[str, int | Slots] = {"a": 4, "b": Slots(least=2, weight=3), "c": Slots()}
+    return Permits(choices, watch or Watch(), shared=10)
+
+
+def test_a_queue_of_a_pool_may_have_all_but_what_the_others_may_always_have() -> None:
+    permits = pooled()
+    assert permits.choices == {"a": 4, "b": 10, "c": 8}
+    assert permits.total == 14
+    assert permits.divided(["a", "b"]) == {"b": 10}
+    assert permits.divided(["c"]) == {"c": 8}
+
+
+def test_queues_of_a_pool_that_have_work_share_it_by_weight() -> None:
+    permits = pooled()
+    assert permits.divided(["b", "c"]) == {"b": 8, "c": 2}
+    permits.take("c", 8)
+    assert permits.divided(["b", "c"]) == {"b": 2, "c": 0}
+    for _ in range(4):
+        permits.ended("c")
+    assert permits.divided(["b", "c"]) == {"b": 6, "c": 0}
+
+
+def test_nothing_of_a_pool_is_claimed_ahead() -> None:
+    watch = Watch()
+    permits = pooled(watch)
+    permits.take("b", 500)
+    for _ in range(500):
+        permits.ended("b")
+    watch.seconds += READ_AHEAD_SECONDS
+    permits.adapt()
+    assert permits.room("b") == 10
+
+
+def test_room_in_one_queue_of_a_pool_is_room_for_the_others() -> None:
+    permits = pooled()
+    assert permits.mates("b") == {"b", "c"}
+    assert permits.mates("a") == {"a"}
+
+
+def test_a_queue_of_a_pool_can_be_given_slots_of_its_own() -> None:
+    permits = pooled()
+    permits.resize("c", 3)
+    assert (permits.total, permits.mates("c"), permits.divided(["c"])) == (17, {"c"}, {})
+
+
+def test_a_share_of_a_total_holds_claims_up_and_takes_nothing_away() -> None:
+    permits = Permits({"a": 8, "b": 2}, Watch())
+    permits.take("a", 5)
+    permits.share({"a": 4})
+    assert (permits.room("a") <= 0, permits.free("a"), permits.share_of("a")) == (True, 0, 4)
+    permits.ended("a")
+    permits.ended("a")
+    assert (permits.room("a"), permits.free("a")) == (1, 1)
+    assert permits.choices == {"a": 8, "b": 2}, "what is declared stays declared"
+    permits.share({})
+    assert (permits.room("a"), permits.share_of("a")) == (5, None)
+
+
+def test_nothing_of_a_queue_with_a_share_is_claimed_ahead() -> None:
+    watch = Watch()
+    permits = Permits({"a": 3}, watch)
+    worked(permits, watch, ended=100, seconds=READ_AHEAD_SECONDS)
+    permits.share({"a": 2})
+    assert permits.room("a") == 2
+
+
+def test_a_worker_without_a_share_asks_for_nothing() -> None:
+    permits = Permits({"a": 3}, Watch())
+    permits.share({"a": 0})
+    assert (permits.room("a"), permits.free("a")) == (0, 0)
+    assert list(permits.slots) == ["a"], "it serves the queue all the same"

@@ -25,9 +25,10 @@ NOTHING: Batch = (Swept(), None)
 
 
 class Scripted(Reconciler):
-    """Answers batches from a script, then nothing more."""
+    """Answers batches from a script, then nothing more. Its first sweep is at once."""
 
     name = "scripted"
+    on_due = True
 
     def __init__(
         self,
@@ -187,6 +188,17 @@ async def test_the_loop_waits_its_interval_when_nothing_is_known_to_be_due(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert await waits_of(Scripted(interval=3.0), 2, monkeypatch) == [3.0, 3.0]
+
+
+class Net(Scripted):
+    on_due = False
+
+
+async def test_nets_leave_the_first_moments_of_a_worker_to_its_jobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert await waits_of(Net(interval=3.0), 2, monkeypatch) == [1.0, 3.0]
+    assert await waits_of(Net(interval=0.1), 2, monkeypatch) == [0.1, 0.1]
 
 
 async def test_an_interval_is_only_ever_shortened_at_random(

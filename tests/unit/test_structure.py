@@ -91,7 +91,16 @@ SCRIPT_ELSEWHERE = {
     ("valkey", "schedules.cursors"): "one command of the server",
     ("valkey", "schedules.find"): "one command of the server",
     ("valkey", "steps.load"): "one command of the server for each job",
+    ("valkey", "steps.recall"): "two commands of the server for each job",
     ("valkey", "signals.of"): "one command of the server for each job",
+    **{
+        ("sqlite", f"limits.{verb}"): "load and save of parts/buckets: the rules are pure code"
+        for verb in ("take", "give", "adjust", "reset")
+    },
+    **{
+        ("postgres", f"limits.{verb}"): "lock and save: the rules are pure code"
+        for verb in ("take", "give", "adjust", "reset")
+    },
     ("valkey", "limits.put"): "declare, said by an operator",
     ("valkey", "limits.find"): "commands of the server, in one round trip",
     ("valkey", "limits.of"): "one command of the server for each job",
@@ -174,6 +183,7 @@ TESTED_IN = {
     "flows.graph": "test_flows_reading",
     "flows.prune": "test_flows_release",
     "steps.load": "test_steps_record",
+    "steps.recall": "test_steps_record",
     "signals.of": "test_signals_send",
     "limits.declare": "test_limits",
     "limits.put": "test_limits",
@@ -186,6 +196,13 @@ TESTED_IN = {
     "limits.holders": "test_limits",
     "limits.recount": "test_limits",
     "limits.opens_in": "test_limits",
+    "limits.take": "test_limits_verbs",
+    "limits.give": "test_limits_verbs",
+    "limits.adjust": "test_limits_verbs",
+    "limits.reset": "test_limits_verbs",
+    "limits.alarms": "test_limits_budget",
+    "limits.weigh": "test_limits_fair",
+    "jobs.report_spend": "test_limits_budget",
     "limits.of": "test_limits_claim",
     "limits.held_up": "test_limits_claim",
     "signals.waits": "test_signals_send",

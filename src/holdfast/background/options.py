@@ -44,6 +44,7 @@ class ReconcileOptions:
     stream_trim: float = 60.0
     live_kept: float = 60.0
     buckets: float = 30.0
+    budgets: float = 30.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY

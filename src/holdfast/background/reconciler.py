@@ -40,6 +40,9 @@ JITTER_SHARE = 0.1
 TIMER_SLACK_SECONDS = 0.001
 """Added to a sleep until a due time: a timer that fires a moment early would find nothing due."""
 
+FIRST_SWEEP_SECONDS = 1.0
+"""How long a worker runs before its nets sweep, and up to as much longer by chance."""
+
 FIRST_STUCK_SECONDS = 0.05
 """The first wait while something is due and nothing can be mended; at most the interval."""
 
@@ -51,15 +54,21 @@ class Reconciler(ABC):
 
     `gap` is the shortest pause between two sweeps, whatever woke the second one: it bounds what a
     burst of wakeups or of due times can cost. With `on_due` the reconciler is woken when a job was
-    scheduled, with `on_errands` when a flow owes something, with `on_fewer` when there are fewer
-    replicas than before.
+    scheduled, with `on_errands` when a flow owes something, with `on_limits` when a budget runs
+    low, with `on_fewer` when there are fewer replicas than before. One that `only_tells` mends
+    nothing: it tells people what they must do.
+
+    Jobs may wait for those that are woken by due times, errands and dead workers, so these sweep as
+    soon as a worker starts. The others leave the first moments of a worker to its jobs.
     """
 
     name: ClassVar[str]
     gap: ClassVar[float] = 0.02
     on_due: ClassVar[bool] = False
     on_errands: ClassVar[bool] = False
+    on_limits: ClassVar[bool] = False
     on_fewer: ClassVar[bool] = False
+    only_tells: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -146,6 +155,9 @@ class Reconciler(ABC):
     async def run(self, stop: asyncio.Event) -> None:
         """Sweep until told to stop. Between batches a stop is obeyed."""
         self._stop = stop
+        if not (self.on_due or self.on_errands or self.on_fewer):
+            wait = min(self.interval, FIRST_SWEEP_SECONDS * (1 + random.random()))
+            await pause(wait, stop, self._woken)
         while not stop.is_set():
             self._woken.clear()
             wait = await self._tick()

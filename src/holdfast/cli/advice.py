@@ -30,14 +30,14 @@ def _arguments(action: Action) -> list[str]:
     match action.noun:
         case Noun.JOBS:
             return ["jobs", *_on_jobs(action)]
-        case Noun.QUEUES if action.target == EVERY_QUEUE:
-            return [action.noun, action.verb, "--all"]
+        case Noun.QUEUES:
+            return [action.noun, action.verb, *_on_queues(action)]
         case Noun.FLOWS if action.verb is Verb.CORRECT:
             return ["doctor", "--fix"]
         case Noun.FLOWS:
             node = [] if action.value is None else [str(action.value)]
             return [action.noun, action.verb, action.target, *node]
-        case Noun.QUEUES | Noun.TASKS | Noun.SCHEDULES | Noun.FAILURES:
+        case Noun.TASKS | Noun.SCHEDULES | Noun.FAILURES:
             return [action.noun, action.verb, action.target]
         case Noun.BOOKS:
             return ["doctor", "--fix"]
@@ -51,16 +51,32 @@ def _arguments(action: Action) -> list[str]:
             assert_never(action.noun)
 
 
+def _on_queues(action: Action) -> list[str]:
+    if action.target == EVERY_QUEUE:
+        return ["--all"]
+    if action.verb is Verb.TUNE:
+        return [action.target, f"--{str(action.value).replace('_', '-')}", "N"]
+    return [action.target]
+
+
 def _on_workers(action: Action) -> list[str]:
     if action.verb is Verb.DRAIN:
         return [action.noun, action.verb, action.target]
-    return ["worker", "app:app", *(["--queues", action.target] if action.target else [])]
+    queues = ["--queues", action.target] if action.target else []
+    labels = [] if action.value is None else ["--labels", str(action.value)]
+    return ["worker", "app:app", *queues, *labels]
 
 
 def _on_limits(action: Action) -> list[str]:
     key = [f"--key={action.which['key']}"] if "key" in action.which else []
-    how = ["--most", "N"] if action.verb is Verb.SET else ["--for", str(action.value)]
-    return [action.verb, action.target, *key, *how]
+    match action.verb:
+        case Verb.SET:
+            return ["set", action.target, *key, f"--{action.value or 'most'}", "N"]
+        case Verb.TOP_UP:
+            return ["top-up", action.target, *key, "N"]
+        case Verb.DRAIN:
+            return ["drain", action.target, *key, "--for", str(action.value)]
+    return [action.verb, action.target, *key]
 
 
 def _on_jobs(action: Action) -> list[str]:

@@ -56,6 +56,7 @@ EXPECTED: dict[str, tuple[int, int, int, int, int]] = {
     shop.export.name: (4, 0, 0, 4, 0),
     shop.release.name: (1, 1, 0, 0, 0),
     shop.answer.name: (1, 1, 0, 0, 0),
+    shop.ask_model.name: (8, 8, 0, 0, 0),
 }
 
 
@@ -79,6 +80,8 @@ async def play(pace: Pace, say: Say) -> None:
     await shop.import_feed.enqueue_many((f"https://example.org/{n}",) for n in range(2))
     await shop.await_partner.enqueue_many((3, pace.pause) for _ in range(3))
     say("charges that fail twice, feeds that never work, partners that are not ready")
+    questions = await shop.ask_model.enqueue_many([("flood", 400)] * 6 + [("small", 400)] * 2)
+    say("8 questions of two tenants: one at a time for each, and a budget of tokens")
     asked = await shop.answer.enqueue("What does a stream promise?")
     words = [frame.data async for frame in asked.stream("tokens")]
     say(f"a stream of {len(words)} frames, followed word by word: {''.join(words)}")
@@ -96,6 +99,11 @@ async def play(pace: Pace, say: Say) -> None:
         await export.cancel()
     say("4 exports cancelled: 2 were running, 2 still scheduled")
     say(f"flow 'album': {await run.result(timeout=FLOW_PATIENCE_SECONDS)}, the slow caption lost")
+    for question in questions:
+        await question.result(timeout=FLOW_PATIENCE_SECONDS)
+    flood = await shop.app.client.limits.get(shop.tokens, "flood")
+    said = f"{shop.most_asking['flood']} ran at a time, and it has spent {flood.spent} tokens"
+    say(f"limits: of the flood {said} of 1,000")
     clock = await until_fired(shop.app.client, 2)
     say(f"schedule {clock.name!r} has fired {clock.fired} plans, each once")
 

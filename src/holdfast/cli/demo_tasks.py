@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import random
 import time
+from collections import Counter
 from datetime import datetime
 from secrets import token_bytes
 
@@ -18,6 +19,7 @@ from holdfast.declaring.tasks import Tasks
 from holdfast.encryption.keyring import KEY_BYTES, Keyring
 from holdfast.job.ends import Snooze
 from holdfast.job.retry import Retry
+from holdfast.limits.model import Budget, Concurrency
 
 app = App("sqlite://", signing_keys=Keyring({"demo": token_bytes(KEY_BYTES)}))
 shop = Tasks(prefix="shop.")
@@ -126,6 +128,23 @@ async def answer(ctx: Context, question: str) -> str:
             await asyncio.sleep(0.03)
             await out.write(f"{word} ")
     return out.text
+
+
+tenant = shop.limit("tenant", Concurrency(1))
+tokens = shop.limit("tokens", Budget(1_000, every="day"))
+asking: Counter[str] = Counter()
+most_asking: Counter[str] = Counter()
+
+
+@shop.task(queue=OFFICE, limits=[tenant.by("who"), tokens.by("who", cost="most")])
+async def ask_model(ctx: Context, who: str, most: int) -> int:
+    """One at a time for each tenant; reserves its tokens, and settles with what it used."""
+    asking[who] += 1
+    most_asking[who] = max(most_asking[who], asking[who])
+    await asyncio.sleep(0.05)
+    asking[who] -= 1
+    await ctx.spent(tokens, most // 4)
+    return most // 4
 
 
 @shop.task(queue=STUDIO)

@@ -38,8 +38,6 @@ async def doctor(session: CommandSession, deep: bool, fix: bool) -> None:
     """
     url = session.url
     require_store_file(url)
-    if deep or fix:
-        click.echo("reading every job: a few seconds for each million", err=True)
     store = open_store(url, may_create=False)
     findings = await examine(store, deep=deep, fix=fix, by=session.by, tell=_tell)
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)

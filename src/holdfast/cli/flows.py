@@ -30,7 +30,7 @@ from holdfast.flow.model import CloseWhat, FlowInfo, FlowState, NodeInfo, watche
 from holdfast.flow.reopening import RetryPlan
 from holdfast.insights.causes import end_text
 from holdfast.insights.flows import FlowExplanation
-from holdfast.job.state import JobState
+from holdfast.job.state import SOONEST, JobState
 from holdfast.store.contract.flows import FlowPage
 
 if TYPE_CHECKING:
@@ -55,11 +55,8 @@ PATH_SHOWN = 10
 TABLE_WIDTH = 100
 """Columns that a terminal needs for a table of flows or nodes."""
 NOTE_WIDTH = 100
-TELLING = (
-    *(JobState.FAILED, JobState.EXPIRED, JobState.RUNNING, JobState.SCHEDULED),
-    *(JobState.SUSPENDED, JobState.READY, JobState.BLOCKED, JobState.CANCELLED),
-    *(JobState.SKIPPED, JobState.SUCCEEDED),
-)
+FIRST, LAST = (JobState.FAILED, JobState.EXPIRED), (JobState.SKIPPED, JobState.SUCCEEDED)
+TELLING = (*FIRST, *SOONEST, JobState.CANCELLED, *LAST)
 
 
 def document_of(flow: FlowInfo) -> dict[str, Any]:

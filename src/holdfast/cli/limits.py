@@ -1,18 +1,27 @@
-"""`holdfast limits list|show|set|drain|retire`."""
+"""`holdfast limits list|show|set|weigh|top-up|reset|drain|retire`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import click
 import msgspec
 
 from holdfast.cli.filters import wait
-from holdfast.cli.output import duration_text, make_table, make_text
+from holdfast.cli.output import counted, duration_text, make_table, make_text
 from holdfast.cli.program import limits_group
 from holdfast.cli.target import CommandSession, UsageProblem
-from holdfast.limits.model import BucketInfo, LimitInfo, shown
+from holdfast.job.passing import parents_in
+from holdfast.limits.model import (
+    BucketInfo,
+    Budget,
+    Concurrency,
+    LimitInfo,
+    Rate,
+    Settings,
+    shown,
+)
 from holdfast.store.contract.limits import BucketHolder
 
 if TYPE_CHECKING:
@@ -38,16 +47,25 @@ async def list_limits(session: CommandSession, names: tuple[str, ...]) -> None:
 
 def _limit_document(limit: LimitInfo, buckets: list[BucketInfo]) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(limit)
-    counted = {"in_use": _in_use(buckets), "waiting": _waiting(buckets)}
-    return document | {"settings": shown(limit.settings)} | counted
+    last = _last_of_paths(limit.settings, buckets)
+    sums = {field: sum(getattr(one, field) for one in last) for field in ("in_use", "spent")}
+    sums["waiting"] = sum(one.waiting for one in buckets)
+    return document | {"settings": shown(limit.settings), **sums, "opens_in": _opens_in(buckets)}
 
 
-def _in_use(buckets: list[BucketInfo]) -> int:
-    return sum(one.in_use for one in buckets)
+def _last_of_paths(settings: Settings, buckets: list[BucketInfo]) -> list[BucketInfo]:
+    """The buckets whose sums add up: what is spent of `a/b` is spent of `a` too. They are in the
+    order of their names."""
+    if not isinstance(settings, Budget):
+        return buckets
+    leading = parents_in([one.name for one in buckets])
+    return [one for one in buckets if one.name not in leading]
 
 
-def _waiting(buckets: list[BucketInfo]) -> int:
-    return sum(one.waiting for one in buckets)
+def _opens_in(buckets: list[BucketInfo]) -> float | None:
+    """When time opens the first of the buckets at which jobs wait."""
+    times = (one.opens_in for one in buckets if one.waiting)
+    return min((seconds for seconds in times if seconds is not None), default=None)
 
 
 def _draw_limits(
@@ -56,17 +74,57 @@ def _draw_limits(
     if not limits:
         yield "no limits yet"
         return
-    table = make_table("=limit", "kind", ">most", ">keys", ">running", ">lines waiting", "")
+    table = make_table("=limit", "lets pass", ">keys", ">used", ">lines waiting", ">opens", "")
     for one in limits:
-        some, settings = buckets[one.name], shown(one.settings)
-        counts = (f"{one.buckets:,}", f"{_in_use(some):,}", f"{_waiting(some):,}")
-        table.add_row(one.name, settings["kind"], f"{one.settings.most:,}", *counts, _standing(one))
+        some = buckets[one.name]
+        last = _last_of_paths(one.settings, some)
+        waiting = sum(bucket.waiting for bucket in some)
+        opens = _opens_in(some)
+        table.add_row(
+            one.name,
+            settings_text(one.settings),
+            f"{one.buckets:,}",
+            _used(one.settings, sum(b.in_use for b in last), sum(b.spent for b in last)),
+            f"{waiting:,}",
+            "" if opens is None else f"in {duration_text(opens)}",
+            _standing(one, some),
+        )
     yield table
 
 
-def _standing(limit: LimitInfo) -> Text:
+def settings_text(settings: Settings) -> str:
+    """What a limit lets pass, in a few words."""
+    match settings:
+        case Concurrency(most):
+            return f"{most:,} at once"
+        case Rate(most, per, burst):
+            saved = "" if burst is None else f", burst {burst:,}"
+            return f"{most:,} per {duration_text(per)}{saved}"
+        case Budget(hard, soft, every):
+            zone = "" if settings.timezone == "UTC" else f" ({settings.timezone})"
+            span = every if isinstance(every, str | None) else duration_text(every)
+            told = "" if soft is None else f", soft {soft:,}"
+            return f"{hard:,}" + ("" if span is None else f" per {span}{zone}") + told
+    assert_never(settings)
+
+
+def _used(settings: Settings, in_use: int, spent: int) -> str:
+    match settings:
+        case Concurrency():
+            return f"{in_use:,} run"
+        case Rate():
+            return f"{spent:,} began"
+        case Budget():
+            said = f"{spent:,} spent" if spent >= 0 else f"topped up by {-spent:,}"
+            return said + (f", {in_use:,} reserved" if in_use else "")
+    assert_never(settings)
+
+
+def _standing(limit: LimitInfo, buckets: list[BucketInfo]) -> Text:
     if limit.retired:
         return make_text("retired", "yellow")
+    if soft := sum(one.soft_reached for one in buckets):
+        return make_text(f"{counted(soft, 'key')} at the soft amount", "yellow")
     return make_text("set by an operator" if limit.edited else "as declared", "dim")
 
 
@@ -93,13 +151,19 @@ def _draw_bucket(bucket: BucketInfo, holders: list[BucketHolder]) -> Iterator[Re
         yield make_text(f"{named}: not defined, so no job of it begins", "red")
         return
     own = " (set for this key)" if bucket.override is not None else ""
-    yield f"{named}: {bucket.in_use:,} of {bucket.settings.most:,} run{own}"
+    yield f"{named}: {settings_text(bucket.settings)}{own}"
+    yield f"  {_used(bucket.settings, bucket.in_use, bucket.spent)}"
+    if bucket.resets_in is not None:
+        yield f"  begins anew in {duration_text(bucket.resets_in)}"
+    if bucket.soft_reached:
+        yield make_text("  the soft amount is reached", "yellow")
     if bucket.retired:
         yield make_text("  retired: it holds nothing up", "yellow")
     if bucket.drained_for is not None:
         yield make_text(f"  shut for another {duration_text(bucket.drained_for)}", "yellow")
     if bucket.waiting:
-        yield f"  {bucket.waiting:,} lines wait"
+        needs = "" if bucket.needs in (None, 1) else f"; the first needs {bucket.needs:,}"
+        yield f"  {counted(bucket.waiting, 'line')} waiting{needs}{_opens(bucket)}"
     if holders:
         table = make_table("=job", "task", "worker", "since")
         for one in holders:
@@ -108,24 +172,85 @@ def _draw_bucket(bucket: BucketInfo, holders: list[BucketHolder]) -> Iterator[Re
         yield table
 
 
+def _opens(bucket: BucketInfo) -> str:
+    return "" if bucket.opens_in is None else f"; opens in {duration_text(bucket.opens_in)}"
+
+
 @limits_group.command("set")
 @click.argument("name")
 @click.option("--key", help="Only this key.")
-@click.option("--most", type=click.IntRange(min=0), help="How many jobs may run at once.")
+@click.option("--most", type=click.IntRange(min=0), help="How many at once, or per window.")
+@click.option("--per", metavar="TIME", help="Of a rate: the window.")
+@click.option("--burst", metavar="N|none", help="Of a rate: how many may be saved.")
+@click.option("--hard", type=click.IntRange(min=0), help="Of a budget: how much may be spent.")
+@click.option("--soft", metavar="N|none", help="Of a budget: from where on it is told.")
+@click.option("--every", metavar="hour|day|month|TIME|none", help="Of a budget: its period.")
+@click.option("--timezone", help="Of a budget: whose midnight ends the period.")
+@click.option("--on-failure", type=click.Choice(["refund", "charge"]), help="Of a budget.")
 @click.option("--inherit", is_flag=True, help="Let the key have the settings of its limit again.")
 async def set_limit(
-    session: CommandSession, name: str, key: str | None, most: int | None, inherit: bool
+    session: CommandSession, name: str, key: str | None, inherit: bool, **given: Any
 ) -> None:
     """Change a limit, or one key of it. It counts at once; what runs goes on."""
-    if (most is None) == (not inherit):
-        raise UsageProblem("give --most, or with --key --inherit")
-    if inherit and key is None:
-        raise UsageProblem("--inherit needs --key")
+    changes = {
+        option: _value(option, value) for option, value in given.items() if value is not None
+    }
+    if inherit and (key is None or changes):
+        raise UsageProblem("--inherit goes with --key, and with no other option")
+    if not (inherit or changes):
+        raise UsageProblem("nothing to change: give --most, --per, --hard and so on, or --inherit")
     async with session.client() as client:
-        if most is None:
+        if inherit:
             bucket = await client.limits.inherit(name, key or "", by=session.by)
         else:
-            bucket = await client.limits.set(name, most=most, key=key, by=session.by)
+            bucket = await client.limits.set(name, key=key, by=session.by, **changes)
+    session.answer(_bucket_document(bucket, []), lambda: _draw_bucket(bucket, []))
+
+
+def _value(option: str, given: Any) -> Any:
+    if option in ("burst", "soft", "every") and given == "none":
+        return None
+    if option in ("burst", "soft"):
+        if not given.isdecimal():
+            raise UsageProblem(f"--{option} must be a whole number or 'none', got {given!r}")
+        return int(given)
+    if option == "per" or (option == "every" and given not in ("hour", "day", "month")):
+        return wait(f"--{option}", given)
+    return given
+
+
+@limits_group.command("weigh")
+@click.argument("key")
+@click.argument("weight", metavar="WEIGHT|none")
+async def weigh_key(session: CommandSession, key: str, weight: str) -> None:
+    """Give a key of fairness (fair=) more or fewer turns than others, in every queue."""
+    if weight != "none" and not weight.isdecimal():
+        raise UsageProblem(f"WEIGHT must be a whole number or 'none', got {weight!r}")
+    number = None if weight == "none" else int(weight)
+    async with session.client() as client:
+        await client.limits.weigh(key, number, by=session.by)
+    said = f"weight {number:,}" if number is not None else "the weight of its jobs"
+    session.answer({"key": key, "weight": number}, lambda: [f"key {key} has {said}"])
+
+
+@limits_group.command("top-up")
+@click.argument("name")
+@click.argument("amount", type=int)
+@click.option("--key", default="", help="Which key; without, the bucket without a key.")
+async def top_up_limit(session: CommandSession, name: str, amount: int, key: str) -> None:
+    """Let so much more be spent of a budget in its period; less after --, as in -- -500."""
+    async with session.client() as client:
+        bucket = await client.limits.top_up(name, amount, key=key, by=session.by)
+    session.answer(_bucket_document(bucket, []), lambda: _draw_bucket(bucket, []))
+
+
+@limits_group.command("reset")
+@click.argument("name")
+@click.option("--key", default="", help="Which key; without, the bucket without a key.")
+async def reset_limit(session: CommandSession, name: str, key: str) -> None:
+    """Let a budget forget what was spent in its period, or a rate what has begun."""
+    async with session.client() as client:
+        bucket = await client.limits.reset(name, key=key, by=session.by)
     session.answer(_bucket_document(bucket, []), lambda: _draw_bucket(bucket, []))
 
 

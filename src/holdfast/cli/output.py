@@ -114,23 +114,12 @@ def has_room_for_tables() -> bool:
     return make_console().width >= TABLE_WIDTH
 
 
-def make_table(*columns: str, **options: Any) -> Table:
+def make_table(*columns: str) -> Table:
     """A table without a frame. A column written `>name` holds numbers and one written `=name` holds
     short words; cells of both are never wrapped."""
-    from rich import box
-    from rich.table import Table
+    from holdfast.cli.console import LineTable
 
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold", **options
-    )
-    for name in columns:
-        table.add_column(
-            name.lstrip(">="),
-            justify="right" if name.startswith(">") else "left",
-            no_wrap=name.startswith((">", "=")),
-            overflow="fold",
-        )
-    return table
+    return LineTable(*columns)
 
 
 def make_text(text: str, style: str = "") -> Text:

@@ -16,7 +16,7 @@ MODULES = {
     "tasks": ["tasks"],
     "schedules": ["schedules", "schedules_verbs"],
     "flows": ["flows"],
-    "waits": ["signals", "votes"],
+    "waits": ["signals"],
     "limits": ["limits"],
     "workers": ["workers", "workers_drain"],
     "top": ["top"],

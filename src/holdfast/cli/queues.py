@@ -65,7 +65,10 @@ def _standing(queue: QueueInfo, served: bool) -> Text:
         return make_text(f"cooling for {duration_text(queue.cooling_for)}", "yellow")
     if not served:
         return make_text("no live worker", "red" if queue.counts.get(JobState.READY) else "dim")
-    return make_text("served", "green")
+    total = queue.settings.max_running
+    if total is not None and queue.counts.get(JobState.RUNNING, 0) >= total:
+        return make_text(f"all {total:,} run", "yellow")
+    return make_text("served" if total is None else f"served, at most {total:,} run", "green")
 
 
 add_name_commands(queues_group, Noun.QUEUES)
@@ -78,8 +81,11 @@ add_name_commands(queues_group, Noun.QUEUES)
 @click.option("--retain-succeeded", metavar="TIME", help="Keep succeeded jobs so long.")
 @click.option("--retain-failed", metavar="TIME", help="Keep failed jobs so long.")
 @click.option("--retain-other", metavar="TIME", help="Keep other ended jobs so long.")
+@click.option("--max-running", metavar="N", help="So many run at once, in all workers together.")
+@click.option("--aging", metavar="TIME", help="So long a wait counts as one step of priority.")
 async def tune_queue(session: CommandSession, name: str, **given: str | None) -> None:
-    """Change settings of a queue: seconds, or 15m, 2h, 7d; 'none' leaves it to the jobs."""
+    """Change settings of a queue: seconds, or 15m, 2h, 7d; 'none' leaves it to the jobs, or takes a
+    total or the aging away."""
     changes: dict[str, Any] = {
         option: _value(option, text) for option, text in given.items() if text is not None
     }
@@ -93,12 +99,16 @@ async def tune_queue(session: CommandSession, name: str, **given: str | None) ->
         {"queue": name, "settings": document},
         lambda: [
             f"queue {name}",
-            *(f"  {key} = {_shown(value)}" for key, value in document.items()),
+            *(f"  {key} = {_shown(key, value)}" for key, value in document.items()),
         ],
     )
 
 
 def _value(option: str, text: str) -> float | None:
+    if option == "max_running" and text != "none":
+        if not text.isdecimal():
+            raise UsageProblem(f"--max-running must be a whole number or 'none', got {text!r}")
+        return int(text)
     if text == "none":
         if option.startswith("throttle"):
             raise UsageProblem(f"--{option.replace('_', '-')} needs a time, got 'none'")
@@ -106,5 +116,9 @@ def _value(option: str, text: str) -> float | None:
     return wait(f"--{option.replace('_', '-')}", text)
 
 
-def _shown(value: float | None) -> str:
+def _shown(key: str, value: float | None) -> str:
+    if key in ("max_running", "aging") and value is None:
+        return "none"
+    if key == "max_running":
+        return f"{value:,}"
     return "as the job says" if value is None else duration_text(value)

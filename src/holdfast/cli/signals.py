@@ -1,7 +1,8 @@
-"""`holdfast jobs signal|signals` and `holdfast waits list`: signals, and who waits for one."""
+"""`holdfast jobs signal|signals` and `holdfast waits list|answer`: signals, and who waits."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +60,26 @@ async def list_waits(session: CommandSession, limit: int, cursor: str | None) ->
     """List what suspended jobs wait for: signals and votes, by job."""
     async with session.client() as client:
         waits, following = await client.signals.waits(limit=limit, cursor=cursor)
-    document = {"waits": msgspec.to_builtins(waits), "next_cursor": following}
+    document = {"waits": [_wait_document(one) for one in waits], "next_cursor": following}
     session.answer(document, lambda: _draw_waits(waits, following))
+
+
+@waits_group.command("answer")
+@click.argument("token")
+@click.argument("answer", type=click.Choice(["yes", "no"]))
+@click.option("--note", help="What the job is told beside it.")
+async def answer_wait(session: CommandSession, token: str, answer: str, note: str | None) -> None:
+    """Answer as the person who was sent TOKEN.
+
+    TOKEN may be -: then it is read from standard input, so that no list of processes and no history
+    of a shell has it.
+    """
+    given = sys.stdin.readline().strip() if token == "-" else token
+    answered = {"approve": answer == "yes", "note": note}
+    async with session.client() as client:
+        vote = await client.answer(given, answered, by=session.by)
+    word = "yes" if vote.approve else "no"
+    session.answer(msgspec.to_builtins(vote), lambda: [f"{vote.who} has answered {word}"])
 
 
 def _read(value: str) -> Any:
@@ -81,6 +100,13 @@ def _document(signal: Signal) -> dict[str, Any]:
         "at": signal.at,
         "taken_by": signal.taken_by,
     }
+
+
+def _wait_document(wait: SignalWait) -> dict[str, Any]:
+    """A vote is told by the question and the person, as on the screen; `signal` stays as it is."""
+    vote = read_vote_signal(wait.signal)
+    told = None if vote is None else {"wait": vote[0], "who": vote[1]}
+    return {**msgspec.structs.asdict(wait), "vote": told}
 
 
 def _draw_signals(signals: Sequence[Signal]) -> Iterator[RenderableType]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from holdfast.job.serving import check_choice
 from holdfast.logs.setup import DEFAULT, LEVELS, LogPlan, set_up_logs
 from holdfast.store.open import open_store
 from holdfast.worker.options import DEFAULT_SLOTS
+from holdfast.worker.slots import Slots
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS = (
-    *("grace", "lease", "poll", "max_block", "max_jobs", "max_memory"),
+    *("slots", "labels", "grace", "lease", "poll", "max_block", "max_jobs", "max_memory"),
     *("threads", "child_processes", "name"),
 )
 """What is handed on to the worker; there, `child_processes` is called `processes`."""
@@ -44,6 +46,7 @@ NO_TASKS = (
     'the app has no tasks: name their modules: App(imports=["shop.tasks"]), '
     "app.autodiscover('shop') or --import shop.tasks"
 )
+SLOTS = re.compile(r"[0-9]+(\+[0-9]+)?")
 logger = logging.getLogger("holdfast")
 
 
@@ -52,7 +55,7 @@ class WorkerCall:
     """What was asked of `holdfast worker`. `options` has only what was given."""
 
     locator: str | None
-    queues: dict[str, int] | None
+    queues: dict[str, int | Slots] | None
     strict: bool
     processes: int
     burst: bool
@@ -80,6 +83,8 @@ class WorkerCall:
     def opened_on(self, app: App) -> OpenedWorker:
         names = {"child_processes": "processes"}
         options = {names.get(name, name): value for name, value in self.options.items()}
+        if "labels" in options:
+            options["labels"] = [one.strip() for one in options["labels"].split(",") if one.strip()]
         return app.worker(self.queues, strict=self.strict, **options)
 
 
@@ -103,6 +108,7 @@ def number(flag: str, most: int | None = None, **about: Any) -> Callable[[F], F]
 @setting(
     "--queues", "-q", metavar="QUEUES", help="Queues with their slots: mail:10,default:50,eu*:5."
 )
+@number("--slots", help="Slots that queues share: mail:2+3 has always 2, and 3 parts of the rest.")
 @setting("--strict", is_flag=True, help="Queues in this order: a later one only while none waits.")
 @imports_option
 @number(
@@ -134,6 +140,7 @@ def number(flag: str, most: int | None = None, **about: Any) -> Callable[[F], F]
     type=size,
     help="With so much memory (512M, 2G), leave in good order and start anew.",
 )
+@setting("--labels", metavar="LABELS", help="What it can do, for tasks that require it: gpu,eu.")
 @setting("--health", metavar="HOST:PORT", help="Answer probes and /metrics over HTTP.")
 @setting("--name", help="Its name in lists. Default: host and pid.")
 @setting(
@@ -171,18 +178,18 @@ def worker(
         _run_one(session, call)
 
 
-def parse_queues(text: str) -> dict[str, int]:
+def parse_queues(text: str) -> dict[str, int | Slots]:
     """The slots of each queue.
 
-    >>> parse_queues("mail:10, default")
-    {'mail': 10, 'default': 50}
+    >>> parse_queues("mail:10, default, media:2+3")
+    {'mail': 10, 'default': 50, 'media': Slots(least=2, weight=3)}
     """
-    queues: dict[str, int] = {}
+    queues: dict[str, int | Slots] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         # A queue's own name may hold colons; then its slots must follow, so that a slip such as
         # `mail:1O` does not name a queue that no job is in.
         name, colon, slots = part.rpartition(":") if ":" in part else (part, "", "")
-        if colon and not slots.isdecimal():
+        if colon and not SLOTS.fullmatch(slots):
             raise UsageProblem(
                 f"--queues: after the last colon of {part!r} must stand its slots, as in "
                 f"'{name}:{DEFAULT_SLOTS}'; for a queue of that name say '{part}:{DEFAULT_SLOTS}'"
@@ -190,10 +197,15 @@ def parse_queues(text: str) -> dict[str, int]:
         check_choice(name)
         if name in queues:
             raise UsageProblem(f"--queues names {name!r} twice")
-        queues[name] = int(slots) if colon else DEFAULT_SLOTS
+        queues[name] = _slots(slots) if colon else DEFAULT_SLOTS
     if not queues:
         raise UsageProblem("--queues must name a queue, such as mail:10,default:50")
     return queues
+
+
+def _slots(text: str) -> int | Slots:
+    least, plus, weight = text.partition("+")
+    return Slots(int(least), int(weight)) if plus else int(least)
 
 
 # One worker, in this process --------------------------------------------------------------

@@ -12,6 +12,7 @@ from holdfast.cli.output import (
     ago_text,
     counted,
     duration_text,
+    every_field,
     has_room_for_tables,
     indented,
     make_table,
@@ -67,8 +68,8 @@ def document_of(worker: WorkerInfo) -> dict[str, Any]:
     }
 
 
-def _slots(slots: SlotFacts) -> dict[str, int]:
-    return {"used": slots.used, "free": slots.free, "stuck": slots.stuck}
+def _slots(slots: SlotFacts) -> dict[str, int | None]:
+    return every_field(slots)
 
 
 def slots_of(worker: WorkerInfo) -> Mapping[str, SlotFacts]:
@@ -130,7 +131,9 @@ def _stacked(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
 
 
 def _slots_of_queues(worker: WorkerInfo) -> str:
-    return ", ".join(slots_text(choice, one) for choice, one in slots_of(worker).items())
+    labels = (f"+{label}" for label in worker.facts.labels)
+    slots = ", ".join(slots_text(choice, one) for choice, one in slots_of(worker).items())
+    return " ".join([slots, *labels])
 
 
 def _sum(workers: list[WorkerInfo]) -> str:
@@ -140,8 +143,11 @@ def _sum(workers: list[WorkerInfo]) -> str:
 
 
 def slots_text(choice: str, slots: SlotFacts) -> str:
-    """Used slots of all, such as `mail 3/10`."""
+    """Used slots of all, such as `mail 3/10`, and `mail 3/10 (share 4)` where the queue has a total
+    that workers share."""
     text = f"{choice} {slots.used}/{slots.used + slots.free + slots.stuck}"
+    if slots.share is not None:
+        text += f" (share {slots.share})"
     return f"{text} ({slots.stuck} stuck)" if slots.stuck else text
 
 

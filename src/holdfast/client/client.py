@@ -9,7 +9,7 @@ audit, keys, operations and failures are methods of `client.queues`, `client.tas
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -258,6 +258,11 @@ class Client(OperatorVerbs):
         Raises `AnswerRefused` if the vote does not count, and does not say why: operators read that
         in the log and the audit. `by` says who answers in the place of the person."""
         return await self._voting.answer(token, answer, by)
+
+    async def tokens(self, job_id: str, wait: str, people: Iterable[str]) -> dict[str, str]:
+        """The tokens of people whom a job asks, by person. Whoever has the `signing_keys` can make
+        one for anybody: give each only to that person."""
+        return self._voting.tokens(known_job_id(job_id), wait, people)
 
     @cached_property
     def _voting(self) -> Voting:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from holdfast.client.acting import Acts
 from holdfast.enqueue.options import Seconds
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
-from holdfast.job.passing import Passing, bucket_name
-from holdfast.limits.model import BucketInfo, Concurrency, LimitInfo
+from holdfast.job.passing import (
+    LONGEST_KEY,
+    MOST_UNITS,
+    MOST_WEIGHT,
+    Passing,
+    bucket_name,
+    require_own_name,
+)
+from holdfast.limits.model import BucketInfo, LimitInfo, Settings, changed, require_defined
 from holdfast.store.contract.limits import BucketHolder
 from holdfast.store.contract.store import Store
 
@@ -47,12 +56,31 @@ class LimitVerbs:
         return await self._store.limits.holders(_bucket(limit, key), most)
 
     async def set(
-        self, limit: AnyLimit, *, most: int, key: str | None = None, by: str | None = None
+        self,
+        limit: AnyLimit,
+        *,
+        key: str | None = None,
+        most: int | UnsetType = UNSET,
+        per: Seconds | UnsetType = UNSET,
+        burst: int | UnsetType | None = UNSET,
+        hard: int | UnsetType = UNSET,
+        soft: int | UnsetType | None = UNSET,
+        every: str | Seconds | UnsetType | None = UNSET,
+        timezone: str | UnsetType = UNSET,
+        on_failure: str | UnsetType = UNSET,
+        by: str | None = None,
     ) -> BucketInfo:
-        """Let at most so many jobs run at once through a limit, or through one key of it. It counts
-        from the next claim on. Nothing that runs is stopped, and no redeploy overwrites it."""
-        name, settings = _name(limit), Concurrency(most)
-        value = {"key": key, "most": most}
+        """Change settings of a limit, or of one key of it: `most` of a concurrency or a rate, `per`
+        and `burst` of a rate, the others of a budget. What is left out stays, and `soft` stays the
+        same part of `hard`. A limit that is not there is made: a budget if it has a `hard` amount,
+        a rate if it has a `per`. It counts from the next claim on. Nothing that runs is stopped,
+        and no redeploy overwrites it."""
+        given: dict[str, object] = {"most": most, "per": per, "burst": burst, "hard": hard}
+        given |= {"soft": soft, "every": every, "timezone": timezone, "on_failure": on_failure}
+        changes = {option: value for option, value in given.items() if value is not UNSET}
+        name = _name(limit)
+        settings = await self._changed(name, key, changes)
+        value = {"key": key, **{option: getattr(settings, option) for option in changes}}
         async with self._acts.act(self._store, by, Noun.LIMITS, Verb.SET, name, value=value) as act:
             if key is None:
                 await self._store.limits.put(name, settings)
@@ -61,27 +89,70 @@ class LimitVerbs:
             act.changed = 1
         return await self.get(name, key or "")
 
+    async def _changed(self, name: str, key: str | None, changes: dict[str, object]) -> Settings:
+        known = await self._store.limits.find([name])
+        before = known[0].settings if known else None
+        if key is not None and known:
+            before = (await self.get(name, key)).settings
+        return changed(name, before, changes)
+
     async def inherit(self, limit: AnyLimit, key: str, *, by: str | None = None) -> BucketInfo:
         """Let a key have the settings of its limit again."""
-        name, value = _name(limit), {"key": key, "most": None}
+        name, value = _name(limit), {"key": key, "inherit": True}
         async with self._acts.act(self._store, by, Noun.LIMITS, Verb.SET, name, value=value) as act:
             found = await self._store.limits.override(name, key, None)
             act.changed = 1
         return found
+
+    async def weigh(self, key: str, weight: int | None, *, by: str | None = None) -> None:
+        """Let the jobs of one key of fairness (`fair=`) have this weight in every queue, whatever
+        they were enqueued with; None leaves it to them again."""
+        checks.text("key", key, LONGEST_KEY)
+        if weight is not None:
+            checks.count("weight", weight, most=MOST_WEIGHT)
+        value = {"weight": weight}
+        acting = self._acts.act(self._store, by, Noun.LIMITS, Verb.WEIGH, key, value=value)
+        async with acting as act:
+            await self._store.limits.weigh(key, weight)
+            act.changed = 1
 
     async def drain(
         self, limit: AnyLimit, seconds: Seconds, *, key: str = "", by: str | None = None
     ) -> BucketInfo:
         """Let nothing begin through a bucket for so long; 0 ends that, and ends what a throttle has
         begun."""
-        name, bucket = _name(limit), _bucket(limit, key)
-        wait = checks.wait("seconds", seconds)
+        bucket, wait = _bucket(limit, key), checks.wait("seconds", seconds)
+        name = await self._defined(limit)
         value = {"key": key, "seconds": wait}
         acting = self._acts.act(self._store, by, Noun.LIMITS, Verb.DRAIN, name, value=value)
         async with acting as act:
             await self._store.limits.drain({bucket: wait})
             act.changed = 1
         return await self.get(name, key)
+
+    async def top_up(
+        self, limit: AnyLimit, amount: int, *, key: str = "", by: str | None = None
+    ) -> BucketInfo:
+        """Let so much more be spent of a budget in its period, or less with an amount below 0."""
+        bucket = _bucket(limit, key)
+        units = checks.count("amount", amount, least=-MOST_UNITS, most=MOST_UNITS)
+        name = await self._defined(limit)
+        value = {"key": key, "amount": units}
+        acting = self._acts.act(self._store, by, Noun.LIMITS, Verb.TOP_UP, name, value=value)
+        async with acting as act:
+            found = await self._store.limits.adjust(bucket, units)
+            act.changed = 1
+        return found
+
+    async def reset(self, limit: AnyLimit, *, key: str = "", by: str | None = None) -> BucketInfo:
+        """Let a budget forget what was spent in its period, or a rate what has begun."""
+        bucket, value = _bucket(limit, key), {"key": key}
+        name = await self._defined(limit)
+        acting = self._acts.act(self._store, by, Noun.LIMITS, Verb.RESET, name, value=value)
+        async with acting as act:
+            [found] = await self._store.limits.reset([bucket])
+            act.changed = 1
+        return found
 
     async def retire(self, limit: AnyLimit, *, by: str | None = None) -> bool:
         """Let a limit hold nothing up any more; whether it was defined. A worker whose code defines
@@ -91,6 +162,14 @@ class LimitVerbs:
             retired = await self._store.limits.retire([name])
             act.changed = len(retired)
         return bool(retired)
+
+    async def _defined(self, limit: AnyLimit) -> str:
+        """The name of a limit that is there. A bucket of another one would hold nobody up, and the
+        operator who misspelt the name would not know."""
+        name = _name(limit)
+        require_own_name(name)
+        require_defined(name, await self._store.limits.find([name]))
+        return name
 
 
 def _name(limit: AnyLimit) -> str:

@@ -66,8 +66,7 @@ class QueueVerbs:
         for option, value in changes.items():
             if option not in known:
                 raise BadOption("queue setting", f"one of {', '.join(known)}", option)
-            if value is not None or not option.startswith("retain_"):
-                changes[option] = checks.seconds(option, value)
+            changes[option] = _checked(option, value)
         acting = self._acts.act(self._store, by, Noun.QUEUES, Verb.TUNE, name, value=changes)
         async with acting as act:
             found = await self._store.queues.find([name])
@@ -77,3 +76,11 @@ class QueueVerbs:
             await self._store.queues.tune(name, settings)
             act.changed = 1
         return settings
+
+
+def _checked(option: str, value: object) -> float | None:
+    if value is None and not option.startswith("throttle_"):
+        return None
+    if option == "max_running":
+        return checks.count(option, value, least=0)
+    return checks.seconds(option, value, zero=option != "aging")

@@ -200,6 +200,7 @@ class SyncClient(SyncVerbs):
     explain = plain(Client.explain)
     steps = plain(Client.steps)
     answer = plain(Client.answer)
+    tokens = plain(Client.tokens)
     life = plain(Client.life)
     reveal = plain(Client.reveal)
     apply = plain(Client.apply)

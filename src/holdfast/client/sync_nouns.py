@@ -67,6 +67,9 @@ class SyncLimitVerbs(SyncVerbs):
     holders = plain(LimitVerbs.holders)
     set = plain(LimitVerbs.set)
     inherit = plain(LimitVerbs.inherit)
+    weigh = plain(LimitVerbs.weigh)
+    top_up = plain(LimitVerbs.top_up)
+    reset = plain(LimitVerbs.reset)
     drain = plain(LimitVerbs.drain)
     retire = plain(LimitVerbs.retire)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from holdfast.client.acting import Acts
@@ -69,6 +69,11 @@ class Voting:
             self._tell(asked, str(why))
             await asyncio.sleep(max(0.0, began + REFUSED_SECONDS - time.monotonic()))
         raise AnswerRefused
+
+    def tokens(self, job: JobId, wait: str, people: Iterable[str]) -> dict[str, str]:
+        if self._signer is None:
+            raise BadOption("signing_keys", NO_KEYS, None)
+        return {who: self._signer.token(Invited(job, wait, who)) for who in people}
 
     def _tell(self, asked: Invited | None, reason: str) -> None:
         """Whoever tries tokens could fill a log, so those that nobody has signed are told together,
@@ -139,5 +144,5 @@ def _read(answer: object) -> Answered:
     if not isinstance(answer, Mapping) or not {"approve"} <= set(answer) <= {"approve", "note"}:
         raise BadOption("answer", 'True, False or {"approve": True, "note": "ok"}', answer)
     note = answer.get("note")
-    text = None if note is None else checks.text("note", note, LONGEST_NOTE)
+    text = None if note in (None, "") else checks.text("note", note, LONGEST_NOTE)
     return Answered(checks.flag("approve", answer["approve"]), text)

@@ -11,11 +11,15 @@ _PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.(\w+)(.*)`", re.DOTALL)
 NO_NAN = "JSON has no NaN or infinity: use None or a str"
 PLAIN_DATA = "pass plain data, such as an id, and build the object inside the task"
 CHANGED = "the function changed since this job was enqueued"
-NO_OPTION = "^(?!-)"
-"""The pattern of a text that a program cannot take for an option."""
+WORD = r"^[^\x00]*\Z"
+"""The pattern of a text that a program can be given."""
+NO_OPTION = r"^(?!-)[^\x00]*\Z"
+"""The same, of a text that the program cannot take for an option."""
+_NUL = "it has a NUL character, which no program can be given"
 _WORDS = {
-    f"expected str matching regex '{NO_OPTION}'": "it begins with -, so the program would take it "
-    "for an option; if the program knows --, write that before its place in argv"
+    f"expected str matching regex {WORD!r}": _NUL,
+    f"expected str matching regex {NO_OPTION!r}": "it begins with -, so the program would take it "
+    f"for an option (if the program knows --, write that before its place in argv), or {_NUL}",
 }
 """What msgspec says about patterns of ours, in words."""
 

@@ -21,6 +21,7 @@ from holdfast.context.calls import CallsTasks
 from holdfast.context.current import CurrentJob, view_of
 from holdfast.context.growth import GrowsFlow, make_growth
 from holdfast.context.link import AttemptLink, AttemptLost, StopReason
+from holdfast.context.spending import Spending
 from holdfast.context.streaming import Streaming
 from holdfast.errors import BadFlow, BadOption, RowRefused, StepRefused, StreamRefused
 from holdfast.job.json_text import read_json
@@ -44,7 +45,7 @@ T = TypeVar("T")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class Context(CallsTasks, Streaming):
+class Context(CallsTasks, Streaming, Spending):
     """One attempt, seen from inside the handler."""
 
     __slots__ = ("_flow", "_job", "_link", "_log", "carried")
@@ -54,7 +55,8 @@ class Context(CallsTasks, Streaming):
     ) -> None:
         """`carried` is what hooks of the worker handed on to this child process (`app.to_child`).
         Elsewhere it is empty."""
-        super().__init__(claimed)
+        self._claimed = claimed
+        self._runner = self._step = self._step_sync = None
         self._link = link
         self.carried = carried
         self._job: CurrentJob | None = None

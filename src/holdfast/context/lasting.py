@@ -29,11 +29,10 @@ class LongLived:
 
     __slots__ = ("_claimed", "_runner", "_step", "_step_sync")
 
-    def __init__(self, claimed: Claimed) -> None:
-        self._claimed = claimed
-        self._runner: CallRunner | None = None
-        self._step: Stepper | None = None
-        self._step_sync: SyncStepper | None = None
+    _claimed: Claimed
+    _runner: CallRunner | None
+    _step: Stepper | None
+    _step_sync: SyncStepper | None
 
     @property
     def step(self) -> Stepper:

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.codec.calls import ENCODER
 from holdfast.codec.signature import Signature
+from holdfast.declaring.approvals import approval_args
 from holdfast.declaring.nodes import (
     MapNode,
     Node,
@@ -23,19 +24,20 @@ from holdfast.declaring.nodes import (
     without_outputs,
 )
 from holdfast.enqueue.maker import JobMaker
-from holdfast.enqueue.options import JobOptions
+from holdfast.enqueue.options import JobOptions, Seconds
 from holdfast.errors import BadArguments, BadFlow, BadOption
+from holdfast.flow.approving import APPROVE
 from holdfast.flow.growing import MAP, Join, MapPlan
 from holdfast.flow.inputs import Input, Path, encode_inputs
 from holdfast.flow.model import NewEdge, NewGate, NewNode
 from holdfast.job import checks
 from holdfast.job.ids import JobId
-from holdfast.job.passing import buckets_of
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.retry import Retry
 from holdfast.job.text import describe
 from holdfast.job.ties import Tie
+from holdfast.job.vote import Approval
 from holdfast.task import Task
 
 P = ParamSpec("P")
@@ -99,16 +101,45 @@ class FlowBuilder:
             over,
             job.priority,
             job.tags,
+            headers=job.headers,
             buckets=job.buckets,
+            costs=job.costs,
+            weight=job.weight,
         )
         self._over[node] = items
         node.take(outputs_in({"items": items}))
         return node
 
+    def approval(
+        self,
+        name: str,
+        *,
+        of: Iterable[str],
+        need: int | None = None,
+        timeout: Seconds | None = None,
+        escalate_to: Iterable[str] = (),
+        tell: Task[..., Any] | None = None,
+        queue: str = "default",
+    ) -> Node[Approval]:
+        """A node that asks people, and succeeds when so many have said yes, all of them without
+        `need`. When the time is over, one of `escalate_to` may say yes instead. Otherwise it fails
+        with `Denied`, and what needs it is skipped.
+
+        `tell` is a task that is told whom to ask: a mapping for `client.tokens(**asked)`, which
+        gives the token of each person. No token is written to the store."""
+        args = approval_args(name, of, need, timeout, escalate_to, tell)
+        options = JobOptions().using({**self._changed(JobOptions()), "queue": queue})
+        job = JobMaker(APPROVE, options).make(args)
+        job = msgspec.structs.replace(job, id=UNMINTED, ties=int(Tie.NODE), policy=MAP_POLICY)
+        node: Node[Approval] = self._put(Node, name, job, None)
+        return node
+
     # ------------------------------------------------------------------------------------------
 
     def _new(self, kind: type[Any], task: Task[..., Any], job: NewJob) -> Any:
-        name, delay = task.name.rpartition(".")[2], task.options.delay
+        return self._put(kind, task.name.rpartition(".")[2], job, task.options.delay)
+
+    def _put(self, kind: type[Any], name: str, job: NewJob, delay: Seconds | None) -> Any:
         number = self._free_number(name)
         node = kind(
             _numbered(name, number),
@@ -130,10 +161,12 @@ class FlowBuilder:
         if template is None:
             changed = tuple(self._changed(task.options).items())
             template = self._templates[task] = _template(task, changed)
-        if not task.options.limits:
+        if not (line := task.options.line):
             return msgspec.structs.replace(template, args=args)
-        passed = buckets_of(task.name, task.options.limits, msgspec.json.decode(args))
-        return msgspec.structs.replace(template, args=args, buckets=passed)
+        buckets, costs = line.passed(task.name, msgspec.json.decode(args))
+        return msgspec.structs.replace(
+            template, args=args, buckets=buckets, costs=costs, weight=line.weight
+        )
 
     def _changed(self, options: JobOptions) -> dict[str, Any]:
         """The options that nodes have otherwise than the task itself."""
@@ -178,7 +211,13 @@ class FlowBuilder:
         plan = msgspec.structs.replace(self._plans[node], name=node.name, joins=(*joins, *others))
         text = _with_items(plan, self._over[node])
         return msgspec.structs.replace(
-            node.job, task=MAP, args=text, policy=MAP_POLICY, ties=int(Tie.NODE), buckets=None
+            node.job,
+            task=MAP,
+            args=text,
+            policy=MAP_POLICY,
+            ties=int(Tie.NODE),
+            buckets=None,
+            costs=None,
         )
 
 
@@ -196,8 +235,9 @@ def _new_template(task: Task[..., Any], changed: dict[str, Any]) -> NewJob:
     for word, given in (("unique", options.unique), ("run_at", options.run_at)):
         if given is not None:
             raise BadOption(word, "left out for a node of a flow: a flow may have one", given)
-    job = JobMaker(task.name, options.using({**changed, "limits": ()})).make("")
-    ties = Tie.NODE | Tie.PERMITS if options.limits else Tie.NODE
+    alone: dict[str, Any] = {"limits": (), "cost": {}, "fair": None, "requires": ()}
+    job = JobMaker(task.name, options.using({**changed, **alone})).make("")
+    ties = Tie.NODE | Tie.PERMITS if options.line else Tie.NODE
     return msgspec.structs.replace(job, id=UNMINTED, ties=int(ties))
 
 

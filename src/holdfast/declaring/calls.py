@@ -14,12 +14,12 @@ from holdfast.context import Context
 from holdfast.declaring.flows import Flow, FlowGraph
 from holdfast.errors import BadArguments, BadFlow, BadOption
 from holdfast.flow.calls import TELL, joining_gates
+from holdfast.flow.depth import depth_of_called, nodes_at_depth
 from holdfast.flow.graph import encode_graph
 from holdfast.flow.growing import MOST_ELEMENTS
 from holdfast.flow.model import FlowId, Losers, NewFlow, NewNode, new_node_id
 from holdfast.job import checks
 from holdfast.job.call import FLOW_STEP, TASK_STEP, CallWhat
-from holdfast.job.headers import decode_headers, encode_headers
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import NewJob
@@ -28,9 +28,6 @@ from holdfast.job.ties import Tie
 from holdfast.steps.calls import LoserWord
 from holdfast.task import Task
 
-DEPTH = "holdfast.depth"
-"""The header that says how many calls a job is away from a job that nobody called."""
-MOST_DEPTH = 100
 TELL_POLICY = encode_policy(Policy(retry=Retry(max_attempts=10, base=1, cap=60)))
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
@@ -71,9 +68,9 @@ class FlowCall:
 
     def written(self, flow: str | None) -> tuple[str, str]:
         chosen = FlowId(new_node_id(FlowId(self._ctx.job.id)) if flow is None else flow)
-        headers = {DEPTH: str(self._depth())}
+        depth = depth_of_called(self._ctx.job.headers, self._ctx.job.id, repr(self.name))
         new = self._new_flow(chosen)
-        nodes = tuple(_replace(node, job=_with(headers, node.job)) for node in new.nodes)
+        nodes = nodes_at_depth(new.nodes, depth)
         return chosen, _encoder.encode(_replace(new, nodes=nodes, keep={})).decode()
 
     def read(self, results: tuple[str | None, ...]) -> Any:
@@ -81,15 +78,6 @@ class FlowCall:
 
     def _new_flow(self, flow: FlowId) -> NewFlow:
         return self._flow.as_child(flow)
-
-    def _depth(self) -> int:
-        depth = int(self._ctx.job.headers.get(DEPTH, 0)) + 1
-        if depth > MOST_DEPTH:
-            raise BadFlow(
-                f"{self.name!r}: job {self._ctx.job.id} was called by {MOST_DEPTH} jobs one from "
-                "another, and may not call any further; does a task call itself without an end?"
-            )
-        return depth
 
 
 class TaskCall(FlowCall):
@@ -170,10 +158,6 @@ class ManyCalls(TaskCall):
             ties=int(Tie.NODE),
             blocked=True,
         )
-
-
-def _with(headers: Mapping[str, str], job: NewJob) -> NewJob:
-    return _replace(job, headers=encode_headers({**decode_headers(job.headers), **headers}))
 
 
 def _required(task: object) -> Task[..., Any]:

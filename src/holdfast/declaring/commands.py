@@ -23,7 +23,7 @@ CommandTask: TypeAlias = "DeclaredTask[..., CommandOutput, ..., Running[CommandO
 
 ALLOWED = "holdfast.command"
 """The task whose jobs bring command lines of their own."""
-LONGEST_WORD = 128 * 1024  # what Linux takes as one word of a command line
+LONGEST_WORD = 128 * 1024 - 1  # what Linux takes as one word of a command line
 
 
 class DeclaresCommands(ABC):
@@ -109,6 +109,8 @@ def _variables(env: object) -> dict[str, str]:
         raise BadOption("env", "variables by name, such as {'LANG': 'C'}", env)
     for name, value in given.items():
         checks.kind("env", value, str, "made of texts")
+        if "\0" in value:
+            raise BadOption("env", "made of texts without a NUL character", value)
         if "=" in checks.text("name of a variable", name, LONGEST_WORD):
             raise BadOption("name of a variable", "a text without =", name)
     return dict(given)

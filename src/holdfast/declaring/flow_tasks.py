@@ -19,6 +19,7 @@ from holdfast.codec.parameters import find_filled_in, resolve
 from holdfast.context import AttemptLost, Context
 from holdfast.declaring.flows import Flow
 from holdfast.errors import BadFlow
+from holdfast.flow.depth import depth_of_called, nodes_at_depth
 from holdfast.flow.model import FlowId, child_flow_id
 from holdfast.flow.parents import FAILED, waits_for
 from holdfast.job.ends import Cancel, Cancelled, Fail, Raised, Returned, Suspend
@@ -90,8 +91,10 @@ def _after(ctx: Context, built: object) -> Asking:
     """Start what the function has built."""
     if not isinstance(built, Flow):
         raise BadFlow(f"task {ctx.job.task!r} must return a flow (app.flow(…)), got {built!r}")
-    flow = _encoder.encode(built.as_child(child_flow_id(ctx.job.id))).decode()
-    return _end(_granted(ctx, (yield StartChild(flow))))
+    depth = depth_of_called(ctx.job.headers, ctx.job.id, repr(f"flow {built.name}"))
+    flow = built.as_child(child_flow_id(ctx.job.id))
+    flow = msgspec.structs.replace(flow, nodes=nodes_at_depth(flow.nodes, depth))
+    return _end(_granted(ctx, (yield StartChild(_encoder.encode(flow).decode()))))
 
 
 def _end(found: ChildFound) -> msgspec.Raw:

@@ -16,6 +16,7 @@ from holdfast.context import AttemptLost, Context
 from holdfast.declaring.building import FlowBuilder, upstreams
 from holdfast.declaring.nodes import KnownNode, Node
 from holdfast.errors import BadFlow
+from holdfast.flow.depth import depth_of, nodes_at_depth
 from holdfast.flow.graph import encode_graph
 from holdfast.flow.inputs import added_id
 from holdfast.flow.model import FlowId, Grown, Growth, NewEdge, NewGate, NewNode
@@ -115,6 +116,7 @@ class GrowingFlow(FlowBuilder):
         for node in new:
             for target in targets[node]:
                 gates[target] = (*gates.get(target, ()), NewGate(1, (NewEdge(ids[node]),)))
+        nodes = nodes_at_depth(nodes, depth_of(by.headers))
         return self._made(FlowId(found.flow), nodes, gates)
 
     def _made(

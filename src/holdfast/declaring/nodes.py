@@ -71,6 +71,13 @@ class NodeGroup:
         self.wants = wants
         self.losers = Losers(losers)
 
+    @classmethod
+    def of(cls, node: Node[Any]) -> NodeGroup:
+        """One node, as most outputs have it: there is nothing to check."""
+        group = cls.__new__(cls)
+        group.need, group.nodes, group.wants, group.losers = 1, (node,), SUCCESS, Losers.LET_RUN
+        return group
+
     def __repr__(self) -> str:
         return ", ".join(node.name for node in self.nodes)
 
@@ -113,7 +120,7 @@ class Node(Generic[R]):
     @property
     def output(self) -> R:
         """The result of this node, to be passed to another node as an argument."""
-        return cast("R", Output(all_of(self), Result))
+        return cast("R", Output(NodeGroup.of(self), Result))
 
     def after(self, *conditions: NodeGroup | Share | Node[Any]) -> Self:
         """Wait for these too: nodes that must succeed, or conditions such as `failed(node)`."""
@@ -190,7 +197,7 @@ class MapNode(Node[int], Generic[R]):
     @property
     def outputs(self) -> list[R]:
         """The results of all elements, in their order; None for one that did not succeed."""
-        return cast("list[R]", Output(all_of(self), Mapped))
+        return cast("list[R]", Output(NodeGroup.of(self), Mapped))
 
     def at_least(self, fraction: float) -> Share:
         """It is enough if this part of the elements succeeds: `0.9` lets one in ten fail."""

@@ -38,6 +38,7 @@ from holdfast.declaring.commands import DeclaresCommands
 from holdfast.declaring.declared import DeclaredTask
 from holdfast.declaring.decorator import FlowTaskDecorator, Running, TaskDecorator
 from holdfast.declaring.names import check_old_names, task_name
+from holdfast.declaring.routes import Routes
 from holdfast.enqueue.options import EnqueueOptions, JobOptions
 from holdfast.errors import BadOption, NotIncluded, UnknownTask
 from holdfast.handlers.registry import Handler, Registry
@@ -50,7 +51,7 @@ from holdfast.task import Task, TaskHost
 
 if TYPE_CHECKING:
     from holdfast.handlers.pools import ChildPool
-    from holdfast.limits.model import Concurrency, Limit
+    from holdfast.limits.model import Limit, Settings
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
     from holdfast.steps.calls import MakesCalls
@@ -117,6 +118,8 @@ class Tasks(DeclaresCommands):
         self.pools: dict[str, ChildPool] = {}
         self._prefix = prefix
         self._options = JobOptions().using(options)
+        self._routes = Routes()
+        self._names_queue = "queue" in options
         self._includers: list[Tasks] = []
         self._unfinished: list[ScheduleDecorator] = []
         self._place = _calling_place()
@@ -174,7 +177,8 @@ class Tasks(DeclaresCommands):
         hidden = checks.texts("redact", redact, 500, "path of redact")
         chosen = self._options.using(options)
         place = process, None if pool is None else self._pool_named(pool)
-        declare = TaskDecorator(partial(self._declare, name, place, former, hidden, chosen))
+        routed = not self._names_queue and "queue" not in options
+        declare = TaskDecorator(partial(self._declare, name, place, former, hidden, chosen, routed))
         return declare if fn is None else declare(fn)
 
     def flow_task(
@@ -203,11 +207,14 @@ class Tasks(DeclaresCommands):
         also: tuple[str, ...],
         redact: tuple[str, ...],
         options: JobOptions,
+        routed: bool,
         fn: Callable[..., Any],
     ) -> AnyTask:
         fn = fn.function if isinstance(fn, Task) else fn  # a task of another app, declared here too
         name = task_name(fn, self._prefix, name)
         check_old_names(name, also)
+        if routed:
+            options = self._routed(name, options)
         process, pool = place
         kept = options.keep_result
         handler = Handler.of(
@@ -223,6 +230,16 @@ class Tasks(DeclaresCommands):
             declare(task)
         return task
 
+    def _routed(self, name: str, options: JobOptions) -> JobOptions:
+        if (queue := self._routes.queue_of(name)) is not None:
+            return options.using({"queue": queue})
+        owners = self._lineage()
+        for owner in owners:
+            owner._routes.require_not_for(name)
+        for owner in owners:
+            owner._routes.left_out([name])
+        return options
+
     def _add(self, task: AnyTask) -> None:
         self.registry.add(task.handler)
         self.tasks[task.name] = task
@@ -231,6 +248,12 @@ class Tasks(DeclaresCommands):
         """Every task, with the queue that its jobs go to."""
         for task in list(self.tasks.values()):
             yield task.handler, task.options.queue
+
+    def route(self, pattern: str, *, queue: str) -> None:
+        """Send the jobs of tasks that name no queue to this one, by the names of the tasks:
+        `app.route("gh.*", queue="gh")`. The longest pattern that fits counts. A route stands before
+        the tasks that it is for, and is for tasks of this set only."""
+        self._routes.add(pattern, queue)
 
     def _add_pool(self, pool: ChildPool) -> ChildPool:
         self._register(lambda owner: owner.pools, "pool name", "one that is free", pool.name, pool)
@@ -281,7 +304,7 @@ class Tasks(DeclaresCommands):
 
     # Limits ------------------------------------------------------------------------------
 
-    def limit(self, name: str, settings: Concurrency, /) -> Limit:
+    def limit(self, name: str, settings: Settings, /) -> Limit:
         """Define a limit that tasks name in `limits=[…]`: `app.limit("tenant", Concurrency(5))`.
         It counts in all workers together. A worker of this app tells the store of it; what an
         operator has set there counts."""
@@ -347,6 +370,8 @@ class Tasks(DeclaresCommands):
             owner._adopt(one)
 
     def _require_free(self, one: Tasks) -> None:
+        for name in one._routes.without:
+            self._routes.require_not_for(name)
         for handler in one.registry.handlers:
             self.registry.require_free(handler)
         for what, known, new in self._books_beside(one):
@@ -360,6 +385,7 @@ class Tasks(DeclaresCommands):
         for _, known, new in self._books_beside(one):
             known.update(new)
         self._unfinished += one._unfinished
+        self._routes.left_out(one._routes.without)
 
     def _books_beside(
         self, one: Tasks

@@ -13,7 +13,7 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
 from holdfast.job.ids import new_job_id
-from holdfast.job.passing import buckets_of
+from holdfast.job.passing import LineRule, Passed
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.ties import NO_TIES, Tie
@@ -30,7 +30,8 @@ class JobMaker:
         self._signature = signature
         self._id = None if options.id is None else check_job_id(options.id)
         _check_chosen(task, options.unique, signature)
-        _check_keys(task, options, signature)
+        self._line = options.line
+        _check_keys(task, self._line, signature)
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
         self._delay = None if options.delay is None else checks.wait("delay", options.delay)
@@ -56,13 +57,13 @@ class JobMaker:
             unique,
             options.tags,
             self._headers if headers is None else options.headers_json(headers),
-            int(Tie.PERMITS) if options.limits else NO_TIES,
+            int(Tie.PERMITS) if self._line else NO_TIES,
             False,
-            self._buckets(args) if options.limits else None,
+            *((*self._passed(args), options.weight) if self._line else ()),
         )
 
-    def _buckets(self, args: str) -> str | None:
-        return buckets_of(self._task, self._options.limits, self._given(args))
+    def _passed(self, args: str) -> Passed:
+        return self._line.passed(self._task, self._given(args))
 
     def _given(self, args: str) -> dict[str, Any]:
         """The arguments of a call. If the signature is known, defaults are filled in, so that a
@@ -110,12 +111,11 @@ def _check_chosen(task: str, by: str | UniqueBy | None, signature: Signature | N
             raise BadOption(f"task {task!r}: unique args", expected, name)
 
 
-def _check_keys(task: str, options: JobOptions, signature: Signature | None) -> None:
+def _check_keys(task: str, line: LineRule, signature: Signature | None) -> None:
     if signature is None:
         return
     known = signature.parameters.parameters
-    for one in options.limits:
-        for name in one.arguments:
-            if name not in known:
-                expected = f"parameters of the task: {', '.join(known)}"
-                raise BadOption(f"task {task!r}: key of limit {one.limit!r}", expected, name)
+    for what, name in line.arguments:
+        if name not in known:
+            expected = f"parameters of the task: {', '.join(known)}"
+            raise BadOption(f"task {task!r}: {what}", expected, name)

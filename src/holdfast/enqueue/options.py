@@ -7,7 +7,7 @@ anything is written.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 from uuid import UUID
@@ -18,7 +18,14 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, check_name, check_priority
 from holdfast.job.headers import encode_headers
-from holdfast.job.passing import Passing, check_limits
+from holdfast.job.passing import (
+    MOST_WEIGHT,
+    LineRule,
+    Passing,
+    check_labels,
+    check_limits,
+    check_template,
+)
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.unique import UniqueBy
@@ -44,6 +51,10 @@ class EnqueueOptions(TypedDict, total=False):
     retention: Retention
     keep_result: bool
     limits: Sequence[Passing]
+    cost: Mapping[str, int]
+    fair: str | None
+    weight: int
+    requires: Iterable[str]
     id: str | UUID
     connection: object
 
@@ -70,6 +81,10 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
     keep_result: bool = True
     limits: tuple[Passing, ...] = ()
+    cost: Mapping[str, int] = {}
+    fair: str | None = None
+    weight: int = 1
+    requires: frozenset[str] = frozenset()
     id: str | UUID | None = None
     connection: Any = msgspec.UNSET
 
@@ -86,6 +101,9 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(merged, "tags", tags)
         if "limits" in given:
             msgspec.structs.force_setattr(merged, "limits", check_limits(given["limits"]))
+        if "requires" in given:
+            labels = check_labels("requires", given["requires"])
+            msgspec.structs.force_setattr(merged, "requires", labels)
         merged._check()
         return merged
 
@@ -103,6 +121,27 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.unique, UniqueBy) and self.unique.period is not None:
             _check_period(checks.wait("unique period", self.unique.period), self.retention)
         self.headers_json()
+        if self.cost:
+            self._check_cost()
+        if self.fair is not None:
+            check_template("fair", self.fair)
+        checks.count("weight", self.weight, most=MOST_WEIGHT)
+
+    def _check_cost(self) -> None:
+        """What single limits cost is checked with the call."""
+        expected = "units by the name of a limit, such as {'tokens': 1200}"
+        checks.kind("cost", self.cost, Mapping, expected)
+        passed = [one.limit for one in self.limits]
+        for limit in self.cost:
+            if limit not in passed:
+                expected = f"units of limits that the task passes: {', '.join(passed) or 'none'}"
+                raise BadOption("cost", expected, limit)
+
+    @property
+    def line(self) -> LineRule:
+        """In which line its jobs stand, if in any."""
+        labels = tuple(sorted(self.requires))
+        return LineRule(self.limits, self.cost, self.fair, self.weight, labels)
 
     def policy(self) -> Policy:
         return Policy(

@@ -39,6 +39,7 @@
     ├── BadSignal             a signal's value does not fit the type waited for
     ├── SignalsFull           a job that can take no more signals
     ├── AnswerRefused         the answer of a person does not count
+    ├── Denied                people who were asked have not granted it
     ├── ChildRaised           a function in a child process raised, as hooks around it see that
     ├── ProgramNotStarted     the program of a command or pool could not be started
     ├── CommandFailed         the program of a command did not end well
@@ -115,6 +116,7 @@ from holdfast.errors.steps import (
     AnswerRefused,
     BadSignal,
     CallFailed,
+    Denied,
     SignalsFull,
     StepFailed,
     StepRefused,
@@ -170,6 +172,7 @@ __all__ = [
     "CallFailed",
     "ChildRaised",
     "CommandFailed",
+    "Denied",
     "FenceTableMissing",
     "FlowCancelled",
     "FlowCycle",

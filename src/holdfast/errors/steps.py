@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from holdfast.errors.base import HoldfastError
@@ -74,6 +75,22 @@ class AnswerRefused(HoldfastError):
 
     def __reduce__(self) -> tuple[type[AnswerRefused], tuple[()]]:
         return type(self), ()
+
+
+class Denied(HoldfastError):
+    """The people who were asked have not granted it: so many said no, or the time was over
+    (`timed_out`). `votes` has who said yes and who said no. Another attempt would hear the same, so
+    a handler that lets this pass fails for good."""
+
+    def __init__(self, votes: Mapping[str, bool], *, timed_out: bool) -> None:
+        said = ", ".join(f"{who} {'yes' if approve else 'no'}" for who, approve in votes.items())
+        how = "not granted in time" if timed_out else "denied"
+        super().__init__(f"{how}: {said or 'nobody has answered'}")
+        self.votes = dict(votes)
+        self.timed_out = timed_out
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), self.votes, timed_out=self.timed_out), ()
 
 
 class SignalsFull(HoldfastError):

@@ -38,10 +38,12 @@ class Serving:
 
 
 class Unserved(msgspec.Struct, frozen=True, order=True):
-    """A queue that no worker serves, or a task that none of those knows that serve its queue."""
+    """A queue that no worker serves, a task that none of those knows that serve its queue, or jobs
+    of a task that need `labels` which none of those has."""
 
     queue: str
     task: str | None = None
+    labels: bool = False
 
 
 def unserved(tallies: Iterable[Tally], workers: Iterable[WorkerInfo]) -> dict[Unserved, int]:
@@ -56,4 +58,20 @@ def unserved(tallies: Iterable[Tally], workers: Iterable[WorkerInfo]) -> dict[Un
             continue
         what = Unserved(tally.queue, tally.task if able else None)
         found[what] = found.get(what, 0) + tally.jobs
+    return found
+
+
+def lacking_labels(
+    tallies: Iterable[Tally], workers: Iterable[WorkerInfo]
+) -> dict[tuple[str, str], frozenset[str]]:
+    """The queues and tasks with ready jobs that some worker takes, with all labels that such
+    workers have: nobody takes a job that needs another label."""
+    serving = Serving(workers)
+    found: dict[tuple[str, str], frozenset[str]] = {}
+    for tally in tallies:
+        if tally.state is JobState.READY and tally.jobs:
+            able = [one for one in serving.of(tally.queue) if tally.task in one.tasks]
+            if able:
+                labels = frozenset(label for one in able for label in one.facts.labels)
+                found[tally.queue, tally.task] = labels
     return found

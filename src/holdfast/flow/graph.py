@@ -11,9 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from holdfast.errors import FlowCycle
-from holdfast.flow.model import NewGate, NewNode
+from holdfast.flow.elements import element_ids, element_names
+from holdfast.flow.model import Losers, NewEdge, NewElements, NewGate, NewNode
 from holdfast.job.ids import JobId
 from holdfast.job.undo import Undo
+
+Gates = dict[JobId, tuple[NewGate, ...]]
 
 
 class GraphNode(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -27,13 +30,34 @@ class GraphNode(msgspec.Struct, frozen=True, omit_defaults=True):
     undo: Undo | None = None
 
 
+class GraphElements(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Elements of a map that were added together, without their names and ids, which follow from
+    the map's. `behind`: the nodes that got a gate which needs all of them."""
+
+    map: str
+    by: JobId
+    task: str
+    first: int
+    count: int
+    behind: dict[JobId, Losers] = {}
+
+    @property
+    def ids(self) -> list[JobId]:
+        return element_ids(self.by, range(self.first, self.first + self.count))
+
+    @property
+    def names(self) -> list[str]:
+        return element_names(self.map, range(self.first, self.first + self.count))
+
+
 class GraphText(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is written at the start, and with each growth: new nodes, further gates of nodes that
-    were there, and the node whose result is the flow's."""
+    were there, elements of a map, and the node whose result is the flow's."""
 
     nodes: tuple[GraphNode, ...] = ()
-    gates: dict[JobId, tuple[NewGate, ...]] = {}
+    gates: Gates = {}
     returns: str | None = None
+    elements: GraphElements | None = None
 
 
 _encoder = msgspec.json.Encoder()
@@ -58,6 +82,17 @@ def encode_graph(
     return encode_text(GraphText(written, dict(gates or {}), returns))
 
 
+def encode_elements(new: NewElements, by: JobId) -> str:
+    told = GraphElements(new.map, by, new.like.task, new.first, len(new.args), new.behind)
+    return encode_text(GraphText(elements=told))
+
+
+def gates_behind(jobs: Sequence[JobId], behind: Mapping[JobId, Losers]) -> Gates:
+    """A gate before each of the nodes `behind`, which needs all these jobs."""
+    edges = tuple(map(NewEdge, jobs)) if behind else ()
+    return {node: (NewGate(len(edges), edges, losers),) for node, losers in behind.items()}
+
+
 class Graph:
     """The whole graph of a flow, as it has grown so far."""
 
@@ -69,10 +104,21 @@ class Graph:
             written = decode_graph(text)
             for node in written.nodes:
                 self.nodes.setdefault(node.name, node)
-            for job, gates in written.gates.items():
-                self._more.setdefault(job, []).extend(gates)
+            self._add_gates(written.gates)
+            if written.elements is not None:
+                self._add_elements(written.elements)
             self.returns = written.returns or self.returns
         self.names: dict[JobId, str] = {node.job: name for name, node in self.nodes.items()}
+
+    def _add_elements(self, told: GraphElements) -> None:
+        ids = told.ids
+        for name, job in zip(told.names, ids, strict=True):
+            self.nodes.setdefault(name, GraphNode(name, job, told.task, map=told.map))
+        self._add_gates(gates_behind(ids, told.behind))
+
+    def _add_gates(self, gates: Gates) -> None:
+        for job, some in gates.items():
+            self._more.setdefault(job, []).extend(some)
 
     def gates_of(self, job: JobId) -> tuple[NewGate, ...]:
         """All gates that a node was ever given."""

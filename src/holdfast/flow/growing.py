@@ -16,9 +16,17 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from holdfast.flow.graph import Graph, encode_graph, require_no_cycle
-from holdfast.flow.inputs import element_ids
-from holdfast.flow.model import FlowId, Growth, Losers, NewEdge, NewGate, NewNode
+from holdfast.flow.elements import element_ids
+from holdfast.flow.graph import (
+    Gates,
+    Graph,
+    encode_elements,
+    encode_graph,
+    gates_behind,
+    require_no_cycle,
+)
+from holdfast.flow.inputs import NULL
+from holdfast.flow.model import FlowId, Growth, Losers, NewEdge, NewElements, NewGate
 from holdfast.job.ids import JobId
 from holdfast.job.record import NewJob
 from holdfast.job.ties import Tie
@@ -52,6 +60,8 @@ class MapPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     headers: str | None = None
     buckets: str | None = None
+    costs: str | None = None
+    weight: int = 1
     joins: tuple[Join, ...] = ()
 
 
@@ -59,30 +69,34 @@ _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encoder = msgspec.json.Encoder()
 
 
-Items = Sequence[msgspec.Raw]
-Gates = dict[JobId, tuple[NewGate, ...]]
-
-
-def growths(plan: MapPlan, items: Items, flow: FlowId, by: JobId, fence: int) -> Iterator[Growth]:
+def growths(
+    plan: MapPlan, items: Sequence[str], flow: FlowId, by: JobId, fence: int
+) -> Iterator[Growth]:
     """What the map adds to its flow, in bites: elements, each bite with the gates behind it. A node
-    that needs only a part of the elements waits for all of them at one gate, which comes last."""
-    count = len(items)
-    whole = [join for join in plan.joins if join.share == 1.0]
-    for first in range(0, count, ELEMENTS_AT_ONCE):
-        bite = range(first, min(first + ELEMENTS_AT_ONCE, count))
-        nodes, gates = _nodes(plan, items, by, bite), _gates(whole, bite, by)
-        graph = encode_graph(nodes, gates, made_by=plan.name)
-        yield Growth(flow=flow, by=by, fence=fence, nodes=nodes, gates=gates, graph=graph)
+    that needs only a part of the elements waits for all of them at one gate, which comes last.
+    `items` are JSON."""
+    like, before = _like(plan, by), _before_item(plan)
+    whole = {join.node: join.losers for join in plan.joins if join.share == 1.0}
+    for first in range(0, len(items), ELEMENTS_AT_ONCE):
+        bite = items[first : first + ELEMENTS_AT_ONCE]
+        args = tuple([f"{before}{item}}}" for item in bite])
+        new = NewElements(plan.name, first, like, args, not plan.joins, whole)
+        yield _growth(new, flow, by, fence)
     shares = [join for join in plan.joins if join.share != 1.0]
-    yield from _each_gate(_gates(shares, range(count), by), flow, by, fence)
+    yield from _each_gate(_gates(shares, range(len(items)), by), flow, by, fence)
 
 
-def apart(growth: Growth, made_by: str) -> Iterator[Growth]:
+def apart(growth: Growth, elements: NewElements) -> Iterator[Growth]:
     """The same elements without the gates, and then each gate: one that its node no longer needs
     keeps neither the elements nor the other gates from being added."""
-    graph = encode_graph(growth.nodes, made_by=made_by)
-    yield msgspec.structs.replace(growth, gates={}, graph=graph)
-    yield from _each_gate(growth.gates, growth.flow, growth.by, growth.fence)
+    flow, by, fence = growth.flow, growth.by, growth.fence
+    yield _growth(msgspec.structs.replace(elements, behind={}), flow, by, fence)
+    gates = gates_behind(element_ids(by, elements.indexes), elements.behind)
+    yield from _each_gate(gates, flow, by, fence)
+
+
+def _growth(new: NewElements, flow: FlowId, by: JobId, fence: int) -> Growth:
+    return Growth(flow=flow, by=by, fence=fence, elements=new, graph=encode_elements(new, by))
 
 
 def _each_gate(gates: Gates, flow: FlowId, by: JobId, fence: int) -> Iterator[Growth]:
@@ -104,27 +118,29 @@ def require_no_cycle_with(graph: Graph, growth: Growth) -> None:
     )
 
 
-def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewNode, ...]:
-    shared = _arguments.decode(plan.args)
-    return tuple(
-        NewNode(
-            f"{plan.name}[{index}]",
-            NewJob(
-                job,
-                plan.task,
-                plan.queue,
-                _encoder.encode({**shared, plan.over: items[index]}).decode(),
-                plan.policy,
-                plan.priority,
-                tags=plan.tags,
-                headers=plan.headers,
-                ties=int(Tie.NODE | Tie.PERMITS if plan.buckets else Tie.NODE),
-                buckets=plan.buckets,
-            ),
-            is_sink=not plan.joins,
-        )
-        for index, job in zip(indexes, element_ids(by, indexes), strict=True)
+def _like(plan: MapPlan, by: JobId) -> NewJob:
+    """The job of an element, but for its id and arguments."""
+    return NewJob(
+        by,
+        plan.task,
+        plan.queue,
+        "",
+        plan.policy,
+        plan.priority,
+        tags=plan.tags,
+        headers=plan.headers,
+        ties=int(Tie.NODE | Tie.PERMITS if plan.buckets else Tie.NODE),
+        buckets=plan.buckets,
+        costs=plan.costs,
+        weight=plan.weight,
     )
+
+
+def _before_item(plan: MapPlan) -> str:
+    """The arguments of an element up to its item, which is the last of them."""
+    shared = _arguments.decode(plan.args)
+    shared.pop(plan.over, None)
+    return _encoder.encode({**shared, plan.over: NULL}).decode().removesuffix("null}")
 
 
 def _gates(joins: Sequence[Join], indexes: range, by: JobId) -> Gates:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
+from holdfast.flow.elements import element_ids
 from holdfast.job.ids import JobId
-from holdfast.job.state import JobState
 
 
 class Result(msgspec.Struct, frozen=True, tag="result"):
@@ -54,18 +54,20 @@ class Input(msgspec.Struct, frozen=True, array_like=True):
     source: Source
 
 
-class Given(msgspec.Struct, frozen=True):
-    """What an upstream has come to."""
+class Given(msgspec.Struct):
+    """What the upstreams of nodes have come to: the results of those that succeeded, the elements
+    of maps, and when the nodes of a race ended."""
 
-    state: JobState
-    result: str | None
-    finished_at: datetime | None
+    results: dict[JobId, str] = {}
+    elements: dict[JobId, list[JobId]] = {}
+    ended_at: dict[JobId, datetime] = {}
 
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(tuple[Input, ...])
 _number = msgspec.json.Decoder(int)
 _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
+NULL_TEXT = "null"
 NULL = msgspec.Raw(b"null")
 
 
@@ -75,25 +77,6 @@ def encode_inputs(inputs: Sequence[Input]) -> str | None:
 
 def decode_inputs(text: str | None) -> tuple[Input, ...]:
     return () if text is None else _decoder.decode(text)
-
-
-_TAIL = (1 << 36) - 1
-_STRIDE = 0x9E3779B97  # odd: no two elements have the same tail
-
-
-def element_ids(map_job: JobId, indexes: range) -> list[JobId]:
-    """The ids of the jobs for these elements of a map. Elements follow each other in the order of
-    ids, so that those which are written together lie together. The tail is that of the map, moved
-    on: all its digits vary, which scripts on Valkey need (`store/valkey/spread.py`), and elements
-    of different maps are as different as the maps. The variant differs from the map's own."""
-    variant = "89ab"[(int(map_job[19], 16) + 1) % 4]
-    head, first, end = map_job[:14], int(map_job[24:33], 16), map_job[-3:]
-    ids = [
-        f"{head}7{index >> 12:03x}-{variant}{index & 0xFFF:03x}"
-        f"-{first + index * _STRIDE & _TAIL:09x}{end}"
-        for index in indexes
-    ]
-    return cast("list[JobId]", ids)
 
 
 def added_id(by: JobId, name: str) -> JobId:
@@ -124,7 +107,7 @@ def renamed(one: Input, ids: Mapping[JobId, JobId]) -> Input:
 
 
 def needed(inputs: Sequence[Input]) -> set[JobId]:
-    """The nodes whose results are needed first. A map then tells of more (`elements`)."""
+    """The nodes whose results are needed first. A map then tells of more: `elements`."""
     found: set[JobId] = set()
     for one in inputs:
         match one.source:
@@ -142,17 +125,13 @@ def only_results(inputs: Sequence[Input]) -> list[JobId] | None:
     return found if len(found) == len(sources) else None
 
 
-def elements(inputs: Sequence[Input], given: Mapping[JobId, Given]) -> set[JobId]:
-    """The elements of the maps among these inputs, once the maps themselves are known."""
-    return {
-        job
-        for one in inputs
-        if isinstance(one.source, Mapped)
-        for job in _elements_of(one.source.job, given)
-    }
+def elements(inputs: Sequence[Input], results: Mapping[JobId, str]) -> dict[JobId, list[JobId]]:
+    """The elements of each map among these inputs, once the results of the maps are known."""
+    maps = {one.source.job for one in inputs if isinstance(one.source, Mapped)}
+    return {job: element_ids(job, range(_number.decode(results.get(job, "0")))) for job in maps}
 
 
-def splice(arguments: str, inputs: Sequence[Input], given: Mapping[JobId, Given]) -> str:
+def splice(arguments: str, inputs: Sequence[Input], given: Given) -> str:
     """The arguments of a node with all results in their places."""
     values: dict[str, Any] = dict(_arguments.decode(arguments))
     for one in inputs:
@@ -169,34 +148,28 @@ def _put(values: Any, path: Path, value: msgspec.Raw) -> None:
     values[last] = value
 
 
-def _value(source: Source, given: Mapping[JobId, Given]) -> msgspec.Raw:
+def _value(source: Source, given: Given) -> msgspec.Raw:
     match source:
         case Result(job):
-            return _result(given.get(job))
+            return _raw(given.results.get(job, NULL_TEXT))
         case Winner(jobs):
-            return _result(_first(jobs, given))
+            return _raw(_first(jobs, given))
         case Each(jobs):
             return _list(jobs, given)
         case Mapped(job):
-            return _list(_elements_of(job, given), given)
+            return _list(given.elements.get(job, ()), given)
 
 
-def _first(jobs: Sequence[JobId], given: Mapping[JobId, Given]) -> Given | None:
-    won = [one for one in map(given.get, jobs) if one and one.state is JobState.SUCCEEDED]
-    return min(won, key=lambda one: str(one.finished_at), default=None)
+def _first(jobs: Sequence[JobId], given: Given) -> str:
+    won = [job for job in jobs if job in given.results]
+    first = min(won, key=lambda job: str(given.ended_at.get(job)), default=None)
+    return NULL_TEXT if first is None else given.results[first]
 
 
-def _elements_of(job: JobId, given: Mapping[JobId, Given]) -> list[JobId]:
-    made = given.get(job)
-    count = 0 if made is None or made.result is None else _number.decode(made.result)
-    return element_ids(job, range(count))
+def _list(jobs: Sequence[JobId], given: Given) -> msgspec.Raw:
+    result = given.results.get
+    return _raw(f"[{','.join([result(job, NULL_TEXT) for job in jobs])}]")
 
 
-def _list(jobs: Sequence[JobId], given: Mapping[JobId, Given]) -> msgspec.Raw:
-    return msgspec.Raw(_encoder.encode([_result(given.get(job)) for job in jobs]))
-
-
-def _result(given: Given | None) -> msgspec.Raw:
-    if given is None or given.state is not JobState.SUCCEEDED or given.result is None:
-        return NULL
-    return msgspec.Raw(given.result.encode())
+def _raw(text: str) -> msgspec.Raw:
+    return msgspec.Raw(text.encode())

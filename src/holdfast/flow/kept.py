@@ -11,13 +11,29 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from holdfast.flow.graph import GraphText, decode_graph, encode_text
+from holdfast.flow.elements import element_ids, element_names
+from holdfast.flow.graph import GraphText, decode_graph, encode_graph, encode_text, gates_behind
 from holdfast.flow.inputs import decode_inputs, encode_inputs, renamed
 from holdfast.flow.model import Growth, NewGate, NewNode
 from holdfast.job.ids import JobId
 
 _replace = msgspec.structs.replace
 Gates = Mapping[JobId, tuple[NewGate, ...]]
+
+
+def written_out(growth: Growth) -> Growth:
+    """The same growth with nodes and gates instead of elements, of which the flow may have some."""
+    new = growth.elements
+    if new is None:
+        return growth
+    ids = element_ids(growth.by, new.indexes)
+    nodes = tuple(
+        NewNode(name, _replace(new.like, id=job, args=args), is_sink=new.is_sink)
+        for name, job, args in zip(element_names(new.map, new.indexes), ids, new.args, strict=True)
+    )
+    gates = gates_behind(ids, new.behind)
+    graph = encode_graph(nodes, gates, made_by=new.map)
+    return _replace(growth, nodes=nodes, gates=gates, graph=graph, elements=None)
 
 
 def without_known(growth: Growth, known: Mapping[str, JobId]) -> Growth:

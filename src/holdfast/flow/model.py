@@ -238,9 +238,29 @@ class NodeInput(msgspec.Struct, frozen=True):
     inputs: str | None
 
 
+class NewElements(msgspec.Struct, frozen=True):
+    """Some elements of a map: nodes that differ in their arguments alone. Their names and ids
+    follow from the name and the id of the map (`holdfast.flow.elements`). `like` is the job of each
+    of them, but for its id and arguments. Each node of `behind` gets a gate that needs all of
+    them."""
+
+    map: str
+    first: int
+    like: NewJob
+    args: tuple[str, ...]
+    is_sink: bool = False
+    behind: dict[JobId, Losers] = {}
+
+    @property
+    def indexes(self) -> range:
+        return range(self.first, self.first + len(self.args))
+
+
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
     """What is added to a running flow. `by` and `fence`: the running node that adds it. `gates` are
-    further gates of nodes that are still blocked. `graph` says the same as JSON."""
+    further gates of nodes that are still blocked. `graph` says the same as JSON. A map adds
+    `elements`, and nothing else with them: `holdfast.flow.kept.written_out` says them as nodes
+    and gates."""
 
     flow: FlowId
     by: JobId
@@ -248,6 +268,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     graph: str
     nodes: tuple[NewNode, ...] = ()
     gates: dict[JobId, tuple[NewGate, ...]] = {}
+    elements: NewElements | None = None
 
 
 class Grown(StrEnum):

@@ -19,7 +19,7 @@ from typing import Annotated, Any, cast
 
 import msgspec
 
-from holdfast.codec.messages import NO_OPTION
+from holdfast.codec.messages import NO_OPTION, WORD
 from holdfast.errors import BadOption
 from holdfast.handlers.minder import Minder, minder
 from holdfast.handlers.programs import CommandOutput, RunOptions
@@ -29,9 +29,16 @@ from holdfast.resources import Shared
 
 PLACE = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
 """Where an argument is filled in. `{{name}}` stands for the text `{name}`."""
+NO_PLACE = re.compile(r"(?<!\{)\{ *[A-Za-z_][\w -]*\}(?!\})")
+"""What looks like a place and is none, because `a b` or `a-b` is no name of an argument."""
+LITERAL = re.compile(r"\{(\{ *[A-Za-z_][\w -]*\})\}")
 
-NoOption = Annotated[str, msgspec.Meta(pattern=NO_OPTION)] | int | float
-AnyWord = str | int | float
+LONGEST_WORD = 128 * 1024 - 1  # what Linux takes as one word of a command line, or as a variable
+Word = Annotated[str, msgspec.Meta(pattern=WORD, max_length=LONGEST_WORD)]
+NoOption = Annotated[str, msgspec.Meta(pattern=NO_OPTION, max_length=LONGEST_WORD)]
+KINDS: tuple[Any, ...] = (NoOption | int | float, Word | int | float, str | int | float)
+"""What can be filled in: as a word that may be taken for an option, as another word or a variable,
+and as the input. A name that stands in several places is as strict as the first of these."""
 Values = Mapping[str, str | float]
 
 
@@ -57,13 +64,14 @@ class CommandLine(msgspec.Struct, frozen=True):
     @property
     def parameters(self) -> list[Parameter]:
         """One for each name that stands in a place, in the order of the places."""
-        found: dict[str, Any] = {}
+        found: dict[str, int] = {}
         end = self.argv.index("--") if "--" in self.argv else len(self.argv)
-        for number, (_, word) in enumerate(self._words):
+        for number, (option, word) in enumerate(self._words):
             if place := PLACE.fullmatch(word):
-                found[place[1]] = NoOption if number < end else found.get(place[1], AnyWord)
+                kind = 0 if number < end else 2 if option == "stdin" else 1
+                found[place[1]] = min(kind, found.get(place[1], kind))
         by_name = Parameter.KEYWORD_ONLY
-        return [Parameter(name, by_name, annotation=kind) for name, kind in found.items()]
+        return [Parameter(name, by_name, annotation=KINDS[kind]) for name, kind in found.items()]
 
     async def run(self, minder: Minder, values: Values) -> CommandOutput:
         argv = [_filled(word, values) for word in self.argv]
@@ -74,12 +82,15 @@ class CommandLine(msgspec.Struct, frozen=True):
 def _filled(word: str, values: Values) -> str:
     if place := PLACE.fullmatch(word):
         return str(values[place[1]])
-    return re.sub(r"\{(\{\w+\})\}", r"\1", word)
+    return LITERAL.sub(r"\1", word)
 
 
 def _check(option: str, word: str) -> None:
     checks.kind(option, word, str, "made of texts")
     found = PLACE.search(word)
+    if found is None and (meant := NO_PLACE.search(word)) is not None:
+        name = f"the name of an argument in {meant[0]}, or {{{meant[0]}}} where the text is meant"
+        raise BadOption(option, f"written with {name}", word)
     if found is not None and found[0] != word:
         whole = f"{found[0]} as a word of its own, or {{{found[0]}}} where the text is meant"
         raise BadOption(option, f"written with {whole}", word)
@@ -114,7 +125,7 @@ def function_running(programs: frozenset[str]) -> Callable[..., Any]:
     """A function that runs the command lines of these programs."""
 
     async def run(
-        argv: list[str],
+        argv: list[Word],
         stdin: str = "",
         holdfast_minder: Minder = Shared(minder),  # noqa: B008 - a mark, as in every handler
     ) -> CommandOutput:

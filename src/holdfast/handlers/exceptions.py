@@ -15,6 +15,7 @@ from holdfast.errors import (
     BadResult,
     CallFailed,
     ChildRaised,
+    Denied,
     HoldfastError,
     StepFailed,
     StepRefused,
@@ -65,7 +66,7 @@ def end_of(error: BaseException) -> End:  # noqa: C901 - one arm for each wish
             return WasSuspended(seconds, reason)
         case EndedInChild(end=end):
             return end
-        case CallFailed():  # its child had all attempts, and another one would hear the same
+        case CallFailed() | Denied():  # another attempt would hear the same
             return raised(error, final=True)
         case StepRefused() | StreamRefused():
             return refused(error)

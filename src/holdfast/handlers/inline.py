@@ -35,16 +35,20 @@ from holdfast.job.requests import (
     FindStep,
     FrameTaken,
     KeepStep,
+    PermitsTaken,
     ProgressKept,
     ReportProgress,
+    ReportSpend,
     Request,
     RequestRefused,
     SignalsTaken,
     SignTokens,
+    SpendKept,
     StartCall,
     StartChild,
     StepFound,
     StepKept,
+    TakePermits,
     TakeSignals,
     TokensSigned,
     VotesChecked,
@@ -83,6 +87,7 @@ class InlineAttempt:
         self.claimed = _claimed(job, utcnow(), number, checkpoint)
         self.reports: list[Progress] = []
         self.steps: list[StepRecord] = []
+        self.spent: dict[str, int] = {}
         self._finished: list[object] = []
         self._context = Context(self.claimed, self)
         self._ends_by = math.inf
@@ -101,14 +106,12 @@ class InlineAttempt:
 
     def ask_sync(self, request: Request) -> Answer:
         match request:
-            case ReportProgress(progress):
-                self.reports.append(progress)
-                return ProgressKept()
+            case ReportProgress() | ReportSpend() | KeepStep():
+                return self._kept(request)
+            case TakePermits():
+                return PermitsTaken()  # no other could take them
             case FindStep():
                 return StepFound(None)
-            case KeepStep(record):
-                self.steps.append(record)
-                return StepKept()
             case TakeSignals():
                 return SignalsTaken({})  # nobody can send anything
             case SignTokens(wait, people):
@@ -123,6 +126,19 @@ class InlineAttempt:
                 return FrameTaken()  # nobody can follow
             case FindNodes() | ExtendFlow() | FindChild() | StartChild() | StartCall() | FindCall():
                 return RequestRefused(NO_FLOW)
+        assert_never(request)
+
+    def _kept(self, request: ReportProgress | ReportSpend | KeepStep) -> Answer:
+        match request:
+            case ReportProgress(progress):
+                self.reports.append(progress)
+                return ProgressKept()
+            case ReportSpend(limit, units):
+                self.spent[limit] = self.spent.get(limit, 0) + units
+                return SpendKept()
+            case KeepStep(record):
+                self.steps.append(record)
+                return StepKept()
         assert_never(request)
 
     async def finish_within(self, connection: object, result: object) -> bool:

@@ -59,6 +59,9 @@ class Verb(StrEnum):
     NOTE = "note"
     SET = "set"
     RETIRE = "retire"
+    WEIGH = "weigh"
+    TOP_UP = "top_up"
+    RESET = "reset"
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -67,7 +70,8 @@ class Action(msgspec.Struct, frozen=True):
     `target` is the id of a job or worker, or the name of a queue, schedule or worker. `which` holds
     words of a job filter. `value` is what the verb takes beside its target: the queue to move to,
     the new priority, the delay in seconds, the node of a flow, the name of a signal. For a worker
-    to start, `target` is the queue that it must serve.
+    to start, `target` is the queue that it must serve, and `value` its labels. For a queue to tune,
+    `value` is the setting.
     """
 
     noun: Noun

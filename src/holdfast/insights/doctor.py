@@ -86,9 +86,14 @@ async def _examine(
 ) -> list[Diagnosis]:
     clock = await check_clock(store)
     workforce = await read_workforce(store)
+    if deep:
+        jobs = sum(sum(queue.counts.values()) for queue in workforce.queues)
+        tell(f"looking at {jobs:,} jobs, a few seconds for each million")
     own = [Diagnosis.of(finding) for finding in await store.health.check(deep=deep)]
     if not any(diagnosis.check == "durability" for diagnosis in own):
         own.append(Diagnosis("durability", OK, store.durability))
+    if deep:
+        tell("counting all jobs, and comparing the books")
     return [
         Diagnosis("store", OK, f"a {store.kind} store, and it answers"),
         *own,

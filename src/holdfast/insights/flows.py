@@ -16,7 +16,7 @@ from holdfast.insights.nodes import AGAIN, about_flow, named_statuses
 from holdfast.insights.reasons import Reason
 from holdfast.insights.undoing import about_undo_of_flow
 from holdfast.job.ids import JobId
-from holdfast.job.state import LIVE, JobState
+from holdfast.job.state import LIVE, SOONEST, JobState
 from holdfast.store.contract.store import Store
 
 CAUSES_SHOWN = 5
@@ -69,11 +69,8 @@ async def explain_flow(store: Store, flow: FlowInfo) -> FlowExplanation:
     )
 
 
-_SOONEST = (JobState.RUNNING, JobState.SCHEDULED, JobState.SUSPENDED, JobState.READY)
-
-
 def _soonest(node: NodeInfo) -> tuple[int, str]:
-    return _SOONEST.index(node.state), node.name
+    return SOONEST.index(node.state), node.name
 
 
 def _nearest(node: NodeInfo) -> tuple[int, str]:

@@ -11,19 +11,11 @@ from holdfast.insights.causes import end_text
 from holdfast.insights.node_status import NodeStatus
 from holdfast.insights.reasons import Reason, Who
 from holdfast.job.ids import JobId
-from holdfast.job.state import JobState
+from holdfast.job.state import LIVE, SOONEST
 
 NAMED = 5
 """So many of the nodes that a gate waits for are named; the others are counted."""
 
-_FIRST = (
-    JobState.RUNNING,
-    JobState.SCHEDULED,
-    JobState.READY,
-    JobState.SUSPENDED,
-    JobState.BLOCKED,
-)
-"""In this order the nodes of a gate are named: those that end soonest come first."""
 _WHO = (Who.WORKER, Who.TIME, Who.OPERATOR, Who.DEVELOPER, Who.NOBODY)
 _TO = {SUCCESS: "", FAILURE: " to fail", ANY_END: " to end"}
 _OTHERWISE = {SUCCESS: "fails", FAILURE: "does not fail"}
@@ -32,8 +24,8 @@ _OTHERWISE = {SUCCESS: "fails", FAILURE: "does not fail"}
 def awaited(whole: WholeFlow, gate: GateInfo) -> list[NodeInfo]:
     """The live nodes that this gate waits for, those that end soonest first."""
     found = [whole.nodes.get(edge.upstream) for edge in gate.edges]
-    live = [node for node in found if node is not None and node.state in _FIRST]
-    return sorted(live, key=lambda node: (_FIRST.index(node.state), node.name))
+    live = [node for node in found if node is not None and node.state in LIVE]
+    return sorted(live, key=lambda node: (SOONEST.index(node.state), node.name))
 
 
 def open_gates(whole: WholeFlow, node: NodeInfo) -> list[GateInfo]:

@@ -4,38 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import assert_never
 
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
-from holdfast.insights.reasons import Reason, Who, span_text
+from holdfast.insights.reasons import Reason, Who, seconds_text, span_text
 from holdfast.job.ids import WorkerId
-from holdfast.job.passing import parted
+from holdfast.job.passing import Passed, costs_in, is_total, parents_in, total_name
 from holdfast.job.record import Job
 from holdfast.job.ties import Tie
-from holdfast.limits.model import BucketInfo
+from holdfast.limits.model import BucketInfo, Budget, Concurrency, Rate, Settings
 from holdfast.store.contract.limits import BucketHolder, Recounted
 from holdfast.store.contract.store import Store
 
 CHECKED_BUCKETS = 1_000
 SHOWN = 5
+NOTHING_PASSED = Passed(None)
 
 
 async def about_limits(store: Store, job: Job, now: datetime) -> list[Reason]:
     """The buckets that keep a ready job from beginning: none if all of them have room."""
-    if not job.ties & Tie.PERMITS:
+    passed = NOTHING_PASSED
+    if job.ties & Tie.PERMITS:
+        passed = (await store.limits.of([job.id])).get(job.id, NOTHING_PASSED)
+    costs = costs_in(*passed)
+    queues = await store.queues.find([job.queue])
+    if queues and queues[0].settings.max_running is not None:
+        costs[total_name(job.queue)] = 1
+    if not costs:
         return []
-    buckets = parted((await store.limits.of([job.id])).get(job.id))
     names: Mapping[WorkerId, str] = {one.id: one.name for one in await store.workers.find()}
     reasons = []
-    for bucket in await store.limits.get(buckets):
-        if not bucket.retired and bucket.opens_in != 0.0:
+    for bucket in await store.limits.get(list(costs)):
+        if _holds_up(bucket, costs):
             holders = await store.limits.holders(bucket.name, 1)
-            reasons.append(_reason(bucket, holders, names, now))
+            reasons.append(_reason(bucket, costs[bucket.name], holders, names, now))
     return reasons
 
 
+def _holds_up(bucket: BucketInfo, costs: Mapping[str, int]) -> bool:
+    """A bucket that leads to another holds nothing up unless it has settings of its own."""
+    leads = bucket.override is None and bucket.name in parents_in(list(costs))
+    return not (bucket.retired or leads) and bucket.room < costs[bucket.name]
+
+
 def _reason(
-    bucket: BucketInfo, holders: list[BucketHolder], names: Mapping[WorkerId, str], now: datetime
+    bucket: BucketInfo,
+    cost: int,
+    holders: list[BucketHolder],
+    names: Mapping[WorkerId, str],
+    now: datetime,
 ) -> Reason:
     shown, settings = _shown(bucket), bucket.settings
     if settings is None:
@@ -44,24 +62,79 @@ def _reason(
         define = Action(Noun.LIMITS, Verb.SET, bucket.limit)
         return Reason("limit-unknown", fact, Who.DEVELOPER, advice, define)
     if bucket.drained_for is not None:
-        fact = f"{shown} is shut for another {bucket.drained_for:.1f} s after a throttle"
+        fact = f"{shown} is shut for another {bucket.drained_for:.1f} s"
         advice = "open it now instead"
         return Reason("limit-drained", fact, Who.TIME, advice, _on(bucket, Verb.DRAIN, 0))
-    fact = f"{shown}: {bucket.in_use} of {settings.most} run"
+    if cost > max(1, settings.largest):
+        fact = f"it costs {cost:,} of {shown}, which never lets more than {settings.largest:,} pass"
+        return Reason("cost-too-big", fact, Who.OPERATOR, "allow more", _more(bucket, settings))
+    match settings:
+        case Concurrency():
+            reason = _full(bucket, settings, shown, holders, names, now)
+            return _queue_full(bucket, reason) if is_total(bucket.name) else reason
+        case Rate():
+            return _empty(bucket, settings, shown, cost)
+        case Budget():
+            return _all_spent(bucket, settings, shown, cost)
+    assert_never(settings)
+
+
+def _full(
+    bucket: BucketInfo,
+    settings: Concurrency,
+    shown: str,
+    holders: list[BucketHolder],
+    names: Mapping[WorkerId, str],
+    now: datetime,
+) -> Reason:
+    fact = f"{shown}: {bucket.in_use:,} of {settings.most:,} run"
     if holders:
         first = holders[0]
         worker = names.get(first.worker_id, first.worker_id)
         since = span_text(now, first.claimed_at)
         fact += f"; the oldest holder is job {first.job_id} on {worker} for {since}"
     advice = "it begins when one of them ends; or allow more"
-    return Reason("limit-full", fact, Who.WORKER, advice, _on(bucket, Verb.SET))
+    return Reason("limit-full", fact, Who.WORKER, advice, _more(bucket, settings))
+
+
+def _queue_full(bucket: BucketInfo, reason: Reason) -> Reason:
+    advice = "it begins when one of them ends; or let more run"
+    tune = Action(Noun.QUEUES, Verb.TUNE, bucket.key, value="max_running")
+    return Reason("queue-full", reason.fact, Who.WORKER, advice, tune)
+
+
+def _empty(bucket: BucketInfo, settings: Rate, shown: str, cost: int) -> Reason:
+    fact = f"{shown} lets {settings.most:,} begin per {settings.per:g} s, and "
+    fact += f"{bucket.room:,} are left" if bucket.room else "none is left"
+    fact += f"; it needs {cost:,}" if cost > 1 else ""
+    who, advice = Who.OPERATOR, "allow more"
+    if bucket.opens_in is not None:
+        fact += f"; opens in {bucket.opens_in:.1f} s"
+        who, advice = Who.TIME, "or allow more"
+    return Reason("rate-empty", fact, who, advice, _more(bucket, settings))
+
+
+def _all_spent(bucket: BucketInfo, settings: Budget, shown: str, cost: int) -> Reason:
+    used = bucket.spent + bucket.in_use
+    fact = f"{shown}: {used:,} of {settings.hard:,} spent or reserved; it needs {cost:,}"
+    who, advice = Who.OPERATOR, "let more be spent"
+    if bucket.resets_in is not None:
+        fact += f"; it begins anew in {seconds_text(bucket.resets_in)}"
+        who, advice = Who.TIME, "or let more be spent now"
+    return Reason("budget-spent", fact, who, advice, _on(bucket, Verb.TOP_UP))
+
+
+def _more(bucket: BucketInfo, settings: Settings) -> Action:
+    return _on(bucket, Verb.SET, "hard" if isinstance(settings, Budget) else "most")
 
 
 def _shown(bucket: BucketInfo) -> str:
+    if is_total(bucket.name):
+        return f"queue {bucket.key!r}, in all workers together"
     return f"limit {bucket.limit!r}" + (f" for {bucket.key!r}" if bucket.key else "")
 
 
-def _on(bucket: BucketInfo, verb: Verb, value: float | None = None) -> Action:
+def _on(bucket: BucketInfo, verb: Verb, value: str | float | None = None) -> Action:
     which = {"key": bucket.key} if bucket.key else {}
     return Action(Noun.LIMITS, verb, bucket.limit, which, value)
 
@@ -74,7 +147,7 @@ async def check_limits(store: Store) -> list[Diagnosis]:
         recounted = await store.limits.recount(CHECKED_BUCKETS, mend=False)
     found = await store.limits.buckets(None, CHECKED_BUCKETS)
     unknown = sorted({one.limit for one in found if one.settings is None and one.waiting})
-    return [*_about_counts(recounted), *_about_unknown(unknown)]
+    return [*_about_counts(recounted), *_about_unknown(unknown), *_about_budgets(found)]
 
 
 def _about_counts(recounted: Recounted) -> list[Diagnosis]:
@@ -100,4 +173,19 @@ def _about_unknown(limits: list[str]) -> list[Diagnosis]:
             (Action(Noun.LIMITS, Verb.SET, name),),
         )
         for name in limits
+    ]
+
+
+def _about_budgets(found: list[BucketInfo]) -> list[Diagnosis]:
+    """The first budgets that have reached their soft amount."""
+    low = [one for one in found if one.soft_reached]
+    return [
+        Diagnosis(
+            "limits",
+            WARNING,
+            f"{_shown(one)}: {one.spent + one.in_use:,} spent or reserved: its soft amount",
+            "let more be spent, before jobs wait",
+            (_on(one, Verb.TOP_UP),),
+        )
+        for one in low[:SHOWN]
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import assert_never
 
 from holdfast.flow.model import NodeInfo
 from holdfast.insights.reasons import (
@@ -18,7 +17,7 @@ from holdfast.insights.reasons import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
-from holdfast.job.state import JobState
+from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.workers import WorkerInfo
 
@@ -69,18 +68,10 @@ class _Reader:
             case JobState.SUSPENDED:
                 [reason] = about_suspended(job, self._now)
                 return NodeStatus(f"is suspended: {reason.fact}", reason.who, reason)
-            case JobState.BLOCKED:
-                return NodeStatus("is blocked itself", Who.WORKER)
-            case (
-                JobState.SUCCEEDED
-                | JobState.FAILED
-                | JobState.CANCELLED
-                | JobState.EXPIRED
-                | JobState.SKIPPED
-            ):
-                return NodeStatus(f"has ended as {job.state}", Who.NOBODY)
-            case _:
-                assert_never(job.state)
+            case state if state in ENDED:
+                return NodeStatus(f"has ended as {state}", Who.NOBODY)
+            case state:
+                return NodeStatus(f"is {state} itself", Who.WORKER)
 
     def _running(self, job: Job) -> NodeStatus:
         for reason in about_running(job, self._workers):

@@ -14,9 +14,11 @@ import msgspec
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.job.checks import PRIORITY_LIMIT
 from holdfast.job.outcome import has_started_in_time
+from holdfast.job.passing import labels_in
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
+from holdfast.job.ties import Tie
 from holdfast.store.contract.queues import EVERY_QUEUE, Paused, QueueInfo
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.workers import WorkerInfo
@@ -118,7 +120,10 @@ def about_running(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
 async def about_ready(store: Store, job: Job) -> list[Reason]:
     """What keeps a ready job from being claimed, and how many are ahead of it."""
     ahead, reasons = await asyncio.gather(store.jobs.ahead(job.id), obstacles(store, job))
-    if ahead:
+    if ahead and job.ties & Tie.PERMITS:
+        fact = f"{ahead} ready jobs of queue {job.queue!r} have their turns before it"
+        reasons.append(Reason("not-its-turn", fact, Who.WORKER, *_way_ahead(job)))
+    elif ahead:
         fact = f"{ahead} ready jobs are ahead of it in queue {job.queue!r}"
         reasons.append(Reason("in-line", fact, Who.WORKER, *_way_ahead(job)))
     return reasons or [Reason("next", "a worker claims it with its next claim", Who.WORKER)]
@@ -126,15 +131,26 @@ async def about_ready(store: Store, job: Job) -> list[Reason]:
 
 async def obstacles(store: Store, job: Job) -> list[Reason]:
     """What keeps every ready job of this queue and task from being claimed."""
-    queues, workers, paused = await asyncio.gather(
-        store.queues.find([job.queue]), store.workers.find(), store.queues.paused()
+    queues, workers, paused, labels = await asyncio.gather(
+        store.queues.find([job.queue]),
+        store.workers.find(),
+        store.queues.paused(),
+        _labels(store, job),
     )
     queue = queues[0] if queues else None
     return [
         *_about_pauses(job, paused),
         *_about_queue(job, queue),
-        *(_about_service(job, workers) or _about_room(job, queue, workers)),
+        *(_about_service(job, workers, labels) or _about_room(job, queue, workers)),
     ]
+
+
+async def _labels(store: Store, job: Job) -> frozenset[str]:
+    """The labels that a worker must have to run it."""
+    if not job.ties & Tie.PERMITS:
+        return frozenset()
+    passed = (await store.limits.of([job.id])).get(job.id)
+    return labels_in(passed and passed.buckets)
 
 
 def _about_pauses(job: Job, paused: Paused) -> list[Reason]:
@@ -163,7 +179,7 @@ def _about_queue(job: Job, queue: QueueInfo | None) -> list[Reason]:
     return reasons
 
 
-def _about_service(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
+def _about_service(job: Job, workers: list[WorkerInfo], labels: frozenset[str]) -> list[Reason]:
     if not any(worker.alive for worker in workers):
         fact, advice = "no worker is alive", "start a worker"
         return [Reason("no-workers", fact, Who.OPERATOR, advice, START_WORKER)]
@@ -178,6 +194,13 @@ def _about_service(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
     if not any(job.task in worker.tasks for worker in of_queue):
         fact = f"no live worker runs it: none that serves {job.queue!r} knows task {job.task!r}"
         return [Reason("task-unknown", fact, Who.DEVELOPER, "deploy a worker with this task")]
+    knowing = [worker for worker in of_queue if job.task in worker.tasks]
+    if not any(worker.can_do(labels) for worker in knowing):
+        needs = ", ".join(sorted(labels))
+        fact = f"no live worker that serves {job.queue!r} and knows the task has the labels {needs}"
+        advice = "start a worker that has them"
+        start = Action(Noun.WORKERS, Verb.START, job.queue, value=",".join(sorted(labels)))
+        return [Reason("no-capable-worker", fact, Who.OPERATOR, advice, start)]
     if all(job.task in worker.facts.resting for worker in of_queue if job.task in worker.tasks):
         fact = f"the pool of task {job.task!r} rests: its children failed again and again"
         advice = "mend the program of the pool; the workers' logs have its last words"
@@ -207,7 +230,10 @@ def _way_ahead(job: Job) -> tuple[str, Action | None]:
 
 def span_text(later: datetime, earlier: datetime) -> str:
     """How long it is from one moment to the other, 0 if they are the other way round."""
-    seconds = max(0.0, (later - earlier).total_seconds())
+    return seconds_text(max(0.0, (later - earlier).total_seconds()))
+
+
+def seconds_text(seconds: float) -> str:
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

@@ -34,7 +34,7 @@ def alarms(workforce: Workforce, paused: Paused) -> list[Diagnosis]:
 def check_workers(workforce: Workforce) -> Iterator[Diagnosis]:
     alive = workforce.alive
     if alive:
-        slots = sum(worker.usable_slots(q) for worker in alive for q in worker.queues)
+        slots = sum(worker.all_slots for worker in alive)
         draining = len(alive) - len(workforce.available)
         beside = f", {draining} of them draining" if draining else ""
         yield Diagnosis("workers", OK, f"{len(alive)} alive{beside}, {slots} slots")

@@ -12,9 +12,8 @@ from typing import Literal
 import msgspec
 
 from holdfast.errors import BadOption
+from holdfast.job.signal import OWN_SIGNALS
 
-OWN_SIGNALS = "holdfast."
-"""Signals whose names begin so are sent by Holdfast alone."""
 CALL = f"{OWN_SIGNALS}call "
 FAILED = "CallFailed"
 """The kind of error under which the step of a call is recorded that ended badly."""

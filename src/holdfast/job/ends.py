@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.job.passing import Passing, bucket_name
+from holdfast.job.passing import Passing, require_own_name
 
 # What a handler may raise to end its attempt in a chosen way ---------------------------
 
@@ -77,8 +77,8 @@ class Throttled(AttemptEnd):
     """An upstream said slow down: run again later and let the whole queue cool down.
 
     With a `limit` the queue goes on, and only the bucket of this limit that the job passes is shut
-    for `retry_after`, for all workers. `retry_after` may be the text of an HTTP header that gives
-    seconds.
+    for `retry_after`, for all workers. If there is no such limit, the queue cools down after all.
+    `retry_after` may be the text of an HTTP header that gives seconds.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Throttled(AttemptEnd):
         self.retry_after = _asked("Throttled", _unquoted(retry_after))
         self.limit = limit.limit if isinstance(limit, Passing) else limit
         if self.limit is not None:
-            bucket_name(checks.shown_text("limit of Throttled", self.limit))
+            require_own_name(self.limit)
 
 
 class Suspend(AttemptEnd):
@@ -184,7 +184,10 @@ class WasSuspended(msgspec.Struct, frozen=True, tag=True):
 
 
 class HandedBack(msgspec.Struct, frozen=True, tag=True):
-    """The worker gives the job up unfinished: shutdown, or a lost right to run it."""
+    """The worker gives the job up unfinished: shutdown, or a lost right to run it. `begun` False:
+    its handler was never called."""
+
+    begun: bool = True
 
 
 class PutOff(msgspec.Struct, frozen=True, tag=True):

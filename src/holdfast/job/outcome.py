@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Iterable
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, assert_never
 
 import msgspec
@@ -37,7 +38,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, times_taken
 from holdfast.job.retry import UniformRandom, exception_names
-from holdfast.job.state import JobState, require_legal
+from holdfast.job.state import UNDONE, JobState, require_legal
 from holdfast.job.step import StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
 from holdfast.job.ties import BINDING, NO_TIES, Tie
@@ -52,6 +53,15 @@ LAST_RESORT_KEPT_FOR = 30 * DAY
 """Seconds that a job is kept which failed without its policy being asked."""
 
 
+class Settles(StrEnum):
+    """What becomes of a reserved part of a budget that no report settles, when an attempt ends."""
+
+    UNBEGUN = "unbegun"  # nothing was done: all is given back, also to rates
+    ESTIMATE = "estimate"  # it returned: the reservation is spent
+    CHARGE = "charge"  # it failed: the budget says whether the reservation is spent
+    REFUND = "refund"  # it did not end by its own fault, or goes on later
+
+
 class Transition(msgspec.Struct, frozen=True, gc=False):
     """One guarded move. It applies only while the job is in `source` with this `fence`.
 
@@ -60,9 +70,11 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     newer fence. A move to scheduled is due after `delay` by the store's clock, or at `run_at`. An
     ended job is kept for `keep_for` seconds, None for ever. `ties` are those of the job: a store
     takes a shorter way only for a job without any. `drains` names a limit: the bucket of it that
-    the job passes is shut for `delay`. `why` is the word for a move to a live state.
+    the job passes is shut for `delay`; if there is no such limit, the queue cools down as long.
+    `why` is the word for a move to a live state.
     `by` names the operator who asked for the move. `steps` are records of the attempt that are
-    written with its end.
+    written with its end. `spent` is what the attempt has spent of budgets in all, by limit. An
+    attempt that has not `begun` gives back what rates have counted.
     """
 
     id: JobId
@@ -84,6 +96,18 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     why: What | None = None
     by: str | None = None
     steps: tuple[StepRecord, ...] = ()
+    spent: tuple[tuple[str, int], ...] = ()
+    begun: bool = True
+
+    @property
+    def settles(self) -> Settles:
+        """What becomes of what the attempt has reserved of budgets and not reported."""
+        if not self.begun:
+            return Settles.UNBEGUN
+        if self.to is JobState.SUCCEEDED:
+            return Settles.ESTIMATE
+        failed = self.to in UNDONE or self.why in (What.RETRIED, What.TIMED_OUT)
+        return Settles.CHARGE if failed and not self.crash else Settles.REFUND
 
     @property
     def what(self) -> What:
@@ -117,9 +141,22 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     def is_plain_success(self) -> bool:
         """Whether an untied job returned and nothing else has to be written. Nearly all ends are
         like this, and a store may have a shorter way for them."""
+        return not self.ties & BINDING and self._only_returned
+
+    @property
+    def is_plain_success_of_node(self) -> bool:
+        """The same of a job that is tied to nothing but its flow."""
+        return self.ties & BINDING == Tie.NODE and self._only_returned
+
+    @property
+    def is_plain_success_with_permits(self) -> bool:
+        """The same of a job that is tied to nothing but what limits have counted of it."""
+        return self.ties & BINDING == Tie.PERMITS and self._only_returned
+
+    @property
+    def _only_returned(self) -> bool:
         return (
-            not self.ties & BINDING
-            and self.to is JobState.SUCCEEDED
+            self.to is JobState.SUCCEEDED
             and self.source is JobState.RUNNING
             and self.spend == 1
             and not (self.crash or self.bump)
@@ -129,13 +166,6 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
             and self.drains is None
             and not self.steps
         )
-
-    @property
-    def is_plain_success_of_node(self) -> bool:
-        """The same of a job that is tied to nothing but its flow."""
-        if self.ties & BINDING != Tie.NODE:
-            return False
-        return msgspec.structs.replace(self, ties=NO_TIES).is_plain_success
 
 
 def decide(  # noqa: C901 - one arm per line of the table it states
@@ -190,11 +220,12 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case WasSuspended(seconds, reason):
             wake, reason = None if seconds is None else _wait(seconds), clean(reason, MESSAGE_LIMIT)
             return move.waiting(JobState.SUSPENDED, wake, reason, What.SUSPENDED)
-        case HandedBack():
-            return move.waiting(JobState.READY, None, "handed back", What.HANDED_BACK)
-        case PutOff(seconds, why):
-            reason = clean(why, MESSAGE_LIMIT)
-            return move.waiting(JobState.SCHEDULED, _wait(seconds), reason, What.PUT_OFF)
+        case HandedBack(begun):
+            why = What.HANDED_BACK
+            return move.waiting(JobState.READY, None, "handed back", why, begun=begun)
+        case PutOff(seconds, said):
+            wait, reason = _wait(seconds), clean(said, MESSAGE_LIMIT)
+            return move.waiting(JobState.SCHEDULED, wait, reason, What.PUT_OFF, begun=False)
         case Reclaimed(why, suspected):
             return move.reclaimed(why, suspected)
         case Cancelled(reason, by):
@@ -241,6 +272,7 @@ def leave(job: Claimed, problem: Exception) -> Transition:
         reason=reason,
         ties=job.ties,
         why=What.PUT_OFF,
+        begun=False,
     )
 
 
@@ -325,8 +357,9 @@ class _Mover(msgspec.Struct, frozen=True):
         why: What,
         *,
         run_at: datetime | None = None,
+        begun: bool = True,
     ) -> Transition:
-        return self._to(to, delay=delay, run_at=run_at, reason=reason, why=why)
+        return self._to(to, delay=delay, run_at=run_at, reason=reason, why=why, begun=begun)
 
     def throttled(self, wait: float, reason: str, limit: str | None) -> Transition:
         """A limit that is named shuts for everybody; otherwise the whole queue cools down."""

@@ -1,68 +1,191 @@
-"""What a task says about limits: which buckets its jobs must pass.
+"""What a task says about limits: which buckets its jobs must pass, and at which cost.
 
 A *bucket* is one limit at one key. Its name is `limit:key`, and `limit:` for a limit without keys.
 The buckets of a job are fixed when it is enqueued, and travel as one text (`NewJob.buckets`): their
-names in order, one a line. Jobs of one queue, priority and task with the same text stand in one
-line.
+names in order, one a line. The same text names the labels that a worker must have, each as
+`+label`, and the key of fairness, as `=key`. Jobs of one queue, priority and task with the same
+text stand in one line. What a job costs in each of its buckets is a second text (`NewJob.costs`):
+jobs of one line may cost differently.
 """
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import msgspec
 
 from holdfast.errors import BadOption
+from holdfast.job import checks
 
 LIMIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 LONGEST_KEY = 200
 MOST_LIMITS = 8
+DEEPEST_PATH = 8
+MOST_UNITS = 10**15
+"""What a limit may let pass, and a job may cost: every store counts so far in whole numbers."""
+MOST_WEIGHT = 1000
+QUEUE_LIMIT = "queue"
+"""The limit whose buckets count the running jobs of whole queues. No other may have its name."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LABEL, _FAIR = "+", "="
+FAIRNESS = _FAIR
+"""Stands for fairness where a limit is named. No limit can have such a name."""
+
+
+class Passed(NamedTuple):
+    """The line of a job, and what the job costs there; None where it costs 1 in every bucket."""
+
+    buckets: str | None
+    costs: str | None = None
 
 
 class Passing(msgspec.Struct, frozen=True):
     """One limit that the jobs of a task pass. `key` is the name of an argument, or a template of
-    arguments such as `{org}/{team}`; None where all jobs share one bucket."""
+    arguments such as `{org}/{team}`; None where all jobs share one bucket. `cost` is a number, or
+    the name of an argument that has it. With `is_path`, the key `a/b` passes the bucket of `a` too.
+    `largest` is the cost above which no job could ever pass, where that is known."""
 
     limit: str
     key: str | None = None
+    cost: int | str = 1
+    is_path: bool = False
+    largest: int | None = None
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The arguments that the key is made of."""
+        """The arguments that the key and the cost are made of."""
+        return (
+            (*self._key_arguments, self.cost) if isinstance(self.cost, str) else self._key_arguments
+        )
+
+    @property
+    def _key_arguments(self) -> tuple[str, ...]:
+        return () if self.key is None else arguments_of(self.key)
+
+    def passes(self, task: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+        """The names of the buckets that a call with these arguments passes."""
         if self.key is None:
-            return ()
-        if "{" not in self.key:
-            return (self.key,)
-        return tuple(name for _, name, _, _ in string.Formatter().parse(self.key) if name)
+            return (f"{self.limit}:",)
+        made = made_key(task, self.limit, self.key, arguments)
+        bucket = f"{self.limit}:{_checked_key(self.limit, made)}"
+        return path_of(bucket) if self.is_path else (bucket,)
 
-    def bucket(self, task: str, arguments: Mapping[str, Any]) -> str:
-        """The name of the bucket that a call with these arguments passes."""
-        values = {name: self._value(task, name, arguments) for name in self.arguments}
-        if self.key is None:
-            return bucket_name(self.limit)
-        made = self.key.format_map(values) if "{" in self.key else values[self.key]
-        return bucket_name(self.limit, made)
+    def costs(self, task: str, arguments: Mapping[str, Any], given: int | None = None) -> int:
+        """What the call costs. `given` was said for this call, and beats what the task says."""
+        if given is None and self.cost == 1:
+            return 1
+        said = given if given is not None else self.cost
+        units = arguments.get(said) if isinstance(said, str) else said
+        what = f"task {task!r}: cost of limit {self.limit!r}"
+        if not isinstance(units, int) or isinstance(units, bool) or not 1 <= units <= MOST_UNITS:
+            raise BadOption(
+                what, "a whole number, at least 1, known when the job is enqueued", units
+            )
+        if self.largest is not None and units > max(1, self.largest):
+            expected = f"at most {self.largest}: the limit never lets more pass at once"
+            raise BadOption(what, expected, units)
+        return units
 
-    def _value(self, task: str, name: str, arguments: Mapping[str, Any]) -> str:
-        """A call without the value is refused: it must never pass by the limit."""
-        value = arguments.get(name)
-        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
-            return str(value)
-        what = f"task {task!r}: argument {name!r}, the key of limit {self.limit!r}"
-        raise BadOption(what, "a text or a whole number, known when the job is enqueued", value)
+
+def arguments_of(key: str) -> tuple[str, ...]:
+    """The arguments that a key is made of: it is the name of one, or a template of several."""
+    if "{" not in key:
+        return (key,)
+    return tuple(name for _, name, _, _ in string.Formatter().parse(key) if name)
 
 
-def bucket_name(limit: str, key: str = "") -> str:
-    if not LIMIT_NAME.match(limit):
+def check_template(what: str, key: object) -> str:
+    """A key of a limit or of fairness, as it is declared: an argument's name, or a template."""
+    text = checks.text(what, key, LONGEST_KEY)
+    has_braces = "{" in text or "}" in text
+    if _CONTROL.search(text) or (has_braces and not _is_template(text)):
+        expected = "an argument's name, or a template of plain names such as '{org}/{team}'"
+        raise BadOption(what, expected, key)
+    return text
+
+
+def _is_template(text: str) -> bool:
+    """Whether each field is a plain `{name}`. A conversion or a format could name arguments that
+    nobody has checked, and a template without a field would be one bucket for all."""
+    try:
+        fields = [field for field in string.Formatter().parse(text) if field[1] is not None]
+    except ValueError:  # a brace that stands alone
+        return False
+    return bool(fields) and all(
+        (name or "").isidentifier() and not form and conversion is None
+        for _, name, form, conversion in fields
+    )
+
+
+def made_key(task: str, limit: str, key: str, arguments: Mapping[str, Any]) -> str:
+    """The key of a call with these arguments, for a limit or for fairness."""
+    if "{" not in key:
+        return _key_value(task, limit, key, arguments)
+    names = arguments_of(key)
+    return key.format_map({name: _key_value(task, limit, name, arguments) for name in names})
+
+
+def _key_value(task: str, limit: str, name: str, arguments: Mapping[str, Any]) -> str:
+    """A call without the value is refused: it must never pass by the limit."""
+    value = arguments.get(name)
+    if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+        return str(value)
+    of = "of fairness" if limit == FAIRNESS else f"of limit {limit!r}"
+    what = f"task {task!r}: argument {name!r}, the key {of}"
+    raise BadOption(what, "a text or a whole number, known when the job is enqueued", value)
+
+
+def bucket_name(limit: object, key: object = "") -> str:
+    if not isinstance(limit, str) or not LIMIT_NAME.match(limit):
         raise BadOption("name of a limit", "1 to 64 letters, digits, '_', '.' or '-'", limit)
-    if len(key) > LONGEST_KEY or _CONTROL.search(key):
-        expected = f"at most {LONGEST_KEY} characters, none of them a control character"
+    return f"{limit}:{_checked_key(limit, key)}"
+
+
+def require_own_name(name: object) -> None:
+    """Limits of users may not be taken for the totals of queues."""
+    bucket_name(name)
+    if name == QUEUE_LIMIT:
+        expected = "another than 'queue', which counts whole queues: pause or tune the queue itself"
+        raise BadOption("name of a limit", expected, name)
+
+
+def _checked_key(limit: str, key: object) -> str:
+    """A key that every store can keep. Takes travel to the store in batches: one that the store
+    refuses would fail those of other jobs."""
+    if not isinstance(key, str) or not _is_key(key):
+        expected = f"at most {LONGEST_KEY} characters of text, none of them a control character"
         raise BadOption(f"key of limit {limit!r}", expected, key)
-    return f"{limit}:{key}"
+    return key
+
+
+def _is_key(text: str) -> bool:
+    return len(text) <= LONGEST_KEY and not _CONTROL.search(text) and checks.is_encodable(text)
+
+
+def path_of(bucket: str) -> tuple[str, ...]:
+    """The buckets that lead to this one, and itself: for `tokens:a/b` those of `a` and `a/b`."""
+    limit, key = split_bucket(bucket)
+    parts = key.split("/")
+    if len(parts) > DEEPEST_PATH or (key and not all(parts)):
+        expected = (
+            f"a path such as 'org/team', at most {DEEPEST_PATH} names deep, none of them empty"
+        )
+        raise BadOption(f"key of limit {limit!r}", expected, key)
+    return tuple(f"{limit}:{'/'.join(parts[:n])}" for n in range(1, len(parts) + 1))
+
+
+def total_name(queue: str) -> str:
+    """The bucket that counts all running jobs of a queue."""
+    return f"{QUEUE_LIMIT}:{queue}"
+
+
+def is_total(bucket: str) -> bool:
+    return bucket.startswith(f"{QUEUE_LIMIT}:")
 
 
 def split_bucket(bucket: str) -> tuple[str, str]:
@@ -71,25 +194,141 @@ def split_bucket(bucket: str) -> tuple[str, str]:
     return limit, key
 
 
-def joined(buckets: Iterable[str]) -> str | None:
-    """The buckets of a job as one text; None for a job without limits."""
-    return "\n".join(sorted(set(buckets))) or None
+def joined(
+    buckets: Iterable[str], *, labels: Iterable[str] = (), fair: str | None = None
+) -> str | None:
+    """The line of a job as one text; None for a job that needs none."""
+    lines = sorted(set(buckets))
+    lines += sorted({_LABEL + _checked_label(label) for label in labels})
+    if fair is not None:
+        lines.append(_FAIR + _checked_key(_FAIR, fair))
+    return "\n".join(lines) or None
 
 
-def buckets_of(task: str, limits: Iterable[Passing], arguments: Mapping[str, Any]) -> str | None:
-    """The buckets that a call with these arguments passes, as one text."""
-    return joined(one.bucket(task, arguments) for one in limits)
+def _checked_label(label: object) -> str:
+    if isinstance(label, str) and LIMIT_NAME.match(label):
+        return label
+    raise BadOption("a label", "1 to 64 letters, digits, '_', '.' or '-'", label)
+
+
+def check_labels(what: str, given: object) -> frozenset[str]:
+    """Labels as a task requires them, or as a worker has them."""
+    expected = "labels, such as {'gpu', 'eu'}"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadOption(what, expected, given)
+    return frozenset(_checked_label(label) for label in given)
+
+
+def passed(
+    task: str,
+    limits: Iterable[Passing],
+    arguments: Mapping[str, Any],
+    *,
+    costs: Mapping[str, int] | None = None,
+    labels: Collection[str] = (),
+    fair: str | None = None,
+) -> Passed:
+    """The line of a call with these arguments. `costs` by limit were said for this call alone."""
+    units: dict[str, int] = {}
+    for one in limits:
+        cost = one.costs(task, arguments, costs.get(one.limit) if costs else None)
+        for bucket in one.passes(task, arguments):
+            units[bucket] = cost
+    if len(units) == 1 and fair is None and not labels:
+        [(bucket, cost)] = units.items()  # nearly all jobs with limits have one
+        return Passed(bucket, None if cost == 1 else str(cost))
+    return Passed(joined(units, labels=labels, fair=fair), joined_costs(units))
+
+
+class LineRule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the line of a job is made from the arguments of its call: the limits that it passes, what
+    it `cost`s there if that is said for this call alone, its key of fairness with its `weight`, and
+    the labels that it `requires` of a worker."""
+
+    limits: tuple[Passing, ...] = ()
+    cost: Mapping[str, int] = {}
+    fair: str | None = None
+    weight: int = 1
+    requires: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether jobs stand in a line at all."""
+        return bool(self.limits or self.fair or self.requires)
+
+    @property
+    def arguments(self) -> Iterator[tuple[str, str]]:
+        """The arguments that a line is made of, each with what it is for."""
+        for one in self.limits:
+            for name in one.arguments:
+                if name != one.cost or one.limit not in self.cost:
+                    yield f"key or cost of limit {one.limit!r}", name
+        for name in () if self.fair is None else arguments_of(self.fair):
+            yield "fair", name
+
+    def passed(self, task: str, arguments: Mapping[str, Any]) -> Passed:
+        """The line in which a call with these arguments stands, and what it costs there."""
+        fair = self.fair and made_key(task, FAIRNESS, self.fair, arguments)
+        limits, labels = self.limits, self.requires
+        return passed(task, limits, arguments, costs=self.cost, labels=labels, fair=fair)
+
+
+def joined_costs(units: Mapping[str, int]) -> str | None:
+    """Costs by bucket as one text, in the order of the buckets' names; None if all are 1."""
+    if all(cost == 1 for cost in units.values()):
+        return None
+    return ",".join(str(units[bucket]) for bucket in sorted(units))
 
 
 def parted(buckets: str | None) -> tuple[str, ...]:
-    """The buckets of a job from their text."""
-    return tuple(buckets.split("\n")) if buckets else ()
+    """The buckets of a job from the text of its line."""
+    if not buckets:
+        return ()
+    if _LABEL not in buckets and _FAIR not in buckets:
+        return tuple(buckets.split("\n"))
+    return tuple(line for line in buckets.split("\n") if line[0] not in (_LABEL, _FAIR))
+
+
+@lru_cache(maxsize=1024)
+def parted_costs(costs: str) -> tuple[int, ...]:
+    """The costs of a job, in the order of its buckets."""
+    return tuple(map(int, costs.split(",")))
+
+
+def costs_in(buckets: str | None, costs: str | None) -> dict[str, int]:
+    """What a job costs, by bucket."""
+    names = parted(buckets)
+    if costs is None:
+        return dict.fromkeys(names, 1)
+    return dict(zip(names, parted_costs(costs), strict=True))
+
+
+def with_bucket(buckets: str | None, costs: str | None, added: str) -> Passed:
+    """A receipt that names one more bucket, at the cost of one permit."""
+    units = costs_in(buckets, costs) | {added: 1}
+    return Passed(joined(units), joined_costs(units))
+
+
+def labels_in(buckets: str | None) -> frozenset[str]:
+    """The labels that a worker needs for the jobs of a line."""
+    lines = buckets.split("\n") if buckets and _LABEL in buckets else ()
+    return frozenset(line[1:] for line in lines if line.startswith(_LABEL))
+
+
+def fair_in(buckets: str | None) -> str | None:
+    """The key of fairness of a line."""
+    lines = buckets.split("\n") if buckets and _FAIR in buckets else ()
+    return next((line[1:] for line in lines if line.startswith(_FAIR)), None)
+
+
+def parents_in(names: Sequence[str]) -> frozenset[str]:
+    """Those of a job's buckets, which are in order, that lead to others of them."""
+    return frozenset(one for one, following in pairwise(names) if following.startswith(one + "/"))
 
 
 def bucket_of(buckets: str | None, limit: str) -> str:
-    """The bucket of this limit that a job passes. For a job that does not pass the limit, the
-    bucket without a key."""
-    for bucket in parted(buckets):
+    """The bucket of this limit that a job passes: the last one of a path. For a job that does not
+    pass the limit, the bucket without a key."""
+    for bucket in reversed(parted(buckets)):
         if split_bucket(bucket)[0] == limit:
             return bucket
     return bucket_name(limit)

@@ -20,7 +20,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.json_text import shown_value
 from holdfast.job.policy import decode_policy
 from holdfast.job.state import ENDED, JobState
-from holdfast.job.ties import NO_TIES
+from holdfast.job.ties import NO_TIES, Tie
 from holdfast.job.unique import Unique
 
 ERRORS_KEPT = 32
@@ -29,7 +29,8 @@ ERRORS_KEPT = 32
 class NewJob(msgspec.Struct, frozen=True, gc=False):
     """One job to insert. `delay` and `deadline_in` are measured by the store's clock. A `blocked`
     job waits, whatever its `delay` or `run_at`, until it is released or skipped. A job that passes
-    `buckets` (`holdfast.job.passing`) has the tie PERMITS."""
+    `buckets` (`holdfast.job.passing`), which it does at these `costs`, has the tie PERMITS. Its
+    line has its `weight` among others until another job comes."""
 
     id: JobId
     task: str
@@ -47,6 +48,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     ties: int = NO_TIES
     blocked: bool = False
     buckets: str | None = None
+    costs: str | None = None
+    weight: int = 1
 
     @property
     def is_plain(self) -> bool:
@@ -61,6 +64,13 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
             and self.deadline_at is None
             and self.deadline_in is None
         )
+
+    @property
+    def is_plain_with_permits(self) -> bool:
+        """The same of a job that is tied to nothing but its limits."""
+        if self.ties != Tie.PERMITS or self.buckets is None:
+            return False
+        return msgspec.structs.replace(self, ties=NO_TIES).is_plain
 
     def __repr__(self) -> str:
         return f"<new job {self.id} of {self.task} for {self.queue}>"
@@ -99,6 +109,10 @@ class NodeFacts(msgspec.Struct, frozen=True, gc=False):
     inputs: str | None
     closing: bool
     results: dict[JobId, str | None] | None = None
+
+
+MAY_BEGIN = NodeFacts(None, closing=False)
+"""Of a node that takes no results in a flow that goes on, and of a job of no flow."""
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):

@@ -132,8 +132,25 @@ class CloseStream(msgspec.Struct, frozen=True, tag=True):
     section: str
 
 
+class TakePermits(msgspec.Struct, frozen=True, tag=True):
+    """Take units of a limit: of the bucket with this key, or of the one that the job passes."""
+
+    limit: str
+    units: int
+    key: str | None = None
+
+
+class ReportSpend(msgspec.Struct, frozen=True, tag=True):
+    """Keep that the attempt has spent so much more of a budget."""
+
+    limit: str
+    units: int
+
+
 Request = (
     ReportProgress
+    | TakePermits
+    | ReportSpend
     | FindStep
     | KeepStep
     | Wait
@@ -153,6 +170,16 @@ Request = (
 
 class ProgressKept(msgspec.Struct, frozen=True, tag=True):
     """The store has written the progress down."""
+
+
+class PermitsTaken(msgspec.Struct, frozen=True, tag=True):
+    """The permits are taken. With `wait` they are not: there may be room so many seconds later."""
+
+    wait: float | None = None
+
+
+class SpendKept(msgspec.Struct, frozen=True, tag=True):
+    """The store has written down what was spent."""
 
 
 class NodesFound(msgspec.Struct, frozen=True, tag=True):
@@ -260,6 +287,8 @@ class RequestRefused(msgspec.Struct, frozen=True, tag=True):
 
 Answer = (
     ProgressKept
+    | PermitsTaken
+    | SpendKept
     | StepFound
     | StepKept
     | SignalsTaken

@@ -29,12 +29,12 @@ def choice_of(queue: str, choices: Collection[str]) -> str | None:
     return max((one for one in choices if _fits(queue, one)), key=len, default=None)
 
 
-def check_choice(choice: object) -> None:
-    """Raise `BadOption` unless jobs can be in a queue of this name, or of this pattern."""
+def check_choice(choice: object, what: str = "queue") -> None:
+    """Raise `BadOption` unless a queue can have this name, or one that this pattern fits."""
     if choice == "*":
         return
     is_prefix = isinstance(choice, str) and is_pattern(choice)
-    check_name("queue", choice[:-1] if is_prefix and isinstance(choice, str) else choice)
+    check_name(what, choice[:-1] if is_prefix and isinstance(choice, str) else choice)
 
 
 def _fits(queue: str, choice: str) -> bool:

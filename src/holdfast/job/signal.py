@@ -21,6 +21,12 @@ from holdfast.job.json_text import shown_value
 
 LONGEST_NAME = 200
 """The longest name or key of a signal."""
+OWN_SIGNALS = "holdfast."
+"""Signals whose names begin so are sent by Holdfast alone. They do not count against
+`SignalLimits.number`: there is one for each call of the job, and calls are limited as steps are."""
+MOST_NAMES = 500
+"""How many signals one wait may name. Each of them is a step of the job, and the job may be sent
+each of them."""
 
 
 class SignalGroup:
@@ -34,6 +40,9 @@ class SignalGroup:
     __slots__ = ("names", "need")
 
     def __init__(self, need: int, names: Sequence[str]) -> None:
+        if len(names) > MOST_NAMES:
+            expected = f"at most {MOST_NAMES} signals; wait for one signal whose value says which"
+            raise BadOption("a condition", expected, len(names))
         for name in names:
             checks.text("the name of a signal", name, LONGEST_NAME)
         if len(set(names)) < len(names):

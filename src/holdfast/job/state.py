@@ -29,6 +29,8 @@ WAITING = LIVE - {S.RUNNING}
 ENDED = frozenset(S) - LIVE
 UNDONE = frozenset({S.FAILED, S.CANCELLED, S.EXPIRED})
 """Ends after which what a job has done is undone, where it said how."""
+SOONEST = (S.RUNNING, S.SCHEDULED, S.READY, S.SUSPENDED, S.BLOCKED)
+"""The live states, those first that a job leaves soonest: the order in which jobs are named."""
 UNTIMED = WAITING - {S.READY, S.SCHEDULED, S.SUSPENDED}
 """Where a job waits until somebody lets it go on: no clock moves it. Each store treats these places
 alike, and a job that becomes ready out of one of them arrives as if it were new."""

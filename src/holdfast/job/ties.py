@@ -23,6 +23,9 @@ class Tie(IntFlag):
 
 
 NO_TIES = 0
+NODE = int(Tie.NODE)
+PERMITS = int(Tie.PERMITS)
+"""As plain numbers, for what is asked of every job: `&` with a flag is a call of Python's own."""
 BINDING = ~int(Tie.STEPS | Tie.UNDO)
 """All ties for which something has to be settled when a job succeeds. A job with other ties only
 succeeds by the shorter way."""

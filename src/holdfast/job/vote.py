@@ -13,6 +13,8 @@ from datetime import datetime
 
 import msgspec
 
+from holdfast.errors import Denied
+
 PREFIX = "approval "
 """What the name of every signal begins with that carries a vote. Nobody else may send such a
 signal."""
@@ -71,6 +73,14 @@ class Approval(msgspec.Struct, frozen=True):
     def denied(self) -> bool:
         """So many have said no that the others are not enough."""
         return not self.granted and not self.timed_out
+
+    def require(self) -> Approval:
+        """The same, if it was granted. Otherwise it raises `Denied`, which fails the job for good:
+        a node of a flow that is denied lets those be skipped that need it."""
+        if not self.granted:
+            said = {vote.who: vote.approve for vote in self.votes}
+            raise Denied(said, timed_out=self.timed_out)
+        return self
 
 
 def decide_votes(votes: Sequence[Vote], people: Collection[str], need: int) -> bool | None:

@@ -1,49 +1,381 @@
-"""The arithmetic of buckets: whether one has room, and when it opens.
+"""The arithmetic of buckets: how much room one has, what a job takes, gives back and settles, and
+when there is room again.
 
 The scripts of Postgres and Valkey say the same in their languages; the state machine of
-`tests/properties` holds all three to one model.
+`tests/properties` holds all three to one model. Times are microseconds of the store's clock, and
+all arithmetic is in whole numbers.
+
+A rate without a burst counts what began in slices of its window. A slice counts until every start
+in it is older than the window, so a start counts for a window and at most a 64th of it more, and
+never less. A rate with a burst is a meter: each permit taken fills it by `Rate.permit` parts, each
+microsecond drains `Rate.growth` of them, and `burst` permits fill it up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
 import msgspec
 
-from holdfast.limits.model import Settings
+from holdfast.job.outcome import Settles
+from holdfast.job.passing import split_bucket
+from holdfast.limits.model import (
+    SLICES,
+    Alarm,
+    AlarmWhat,
+    Budget,
+    Concurrency,
+    Rate,
+    Settings,
+)
 
-ROOMY = 2**31 - 1
+ROOMY = 2**53 - 1
 """The room of a bucket that holds nothing up."""
-FEWEST_LINES = 16
 QUANTUM = 4
 """How many jobs a line gives at its turn, at least. Serving a line costs as much as two jobs."""
 
+SOFT, OVERRUN, SOFT_TOLD, OVERRUN_TOLD, ALONE = 1, 2, 4, 8, 16
+"""The bits of `Bucket.alarms`: what is to be told of a budget, and what was told in its period.
+ALONE: it was passed otherwise than on the way to another bucket, so that the amounts of its limit
+are its own."""
+
 
 class Bucket(msgspec.Struct):
-    """One bucket while a claim looks at it. Times are microseconds."""
+    """One bucket while a verb looks at it.
+
+    `has_own`: it has settings of its own, an override. `in_use`: what the leases that name it cost.
+    `needs`: what the first job of the first line costs that is parked here and can ever pass.
+    A budget has `spent` so much in the period that began at `since`. The meter of a rate with a
+    burst stood at `spent` at the moment `since`, and a permit had `scale` parts. A window has
+    counted `slices` by their numbers, each `scale` long.
+    """
 
     name: str
     settings: Settings | None
+    has_own: bool = False
     retired: bool = False
     in_use: int = 0
     shut_until: int | None = None
     has_waiting: bool = False
+    needs: int | None = None
+    spent: int = 0
+    since: int = 0
+    scale: int = 0
+    slices: dict[int, int] = msgspec.field(default_factory=dict[int, int])
+    alarms: int = 0
 
-    def room(self, now: int) -> int:
-        """How many more jobs may begin. A limit that is not defined lets none begin: it must not
-        be passed because somebody misspelt it."""
+    # How much may begin ------------------------------------------------------------------------
+
+    def room(self, now: int, *, is_parent: bool = False) -> int:
+        """How much may begin for jobs that come behind all who are parked here: nothing while the
+        first of those needs more than is free, so that small jobs do not keep a big one waiting
+        for ever. For a line whose turn is before theirs, all that is `free`."""
+        free = self.free(now, is_parent=is_parent)
+        waits = self.has_waiting and self.needs is not None and self.needs > free
+        return 0 if waits else free
+
+    def free(self, now: int, *, is_parent: bool = False) -> int:
+        """How much is not taken. A limit that is not defined has nothing: it must not be passed
+        because somebody misspelt it. A bucket that leads to another one of the job holds nothing
+        up unless it has settings of its own."""
         if self.retired:
             return ROOMY
         if self.settings is None or self.is_shut(now):
             return 0
-        return max(0, self.settings.most - self.in_use)
+        if is_parent and not self.has_own:
+            return ROOMY
+        return max(0, self._left(now))
+
+    def _left(self, now: int) -> int:
+        match self.settings:
+            case Concurrency(most):
+                return most - self.in_use
+            case Rate(burst=None) as rate:
+                return rate.most - sum(self._window(rate, now).values())
+            case Rate() as rate:
+                return (rate.largest * rate.permit - self._meter(rate, now)) // rate.permit
+            case Budget(hard) as budget:
+                return hard - self._spent(budget, now) - self.in_use
+            case None:
+                return 0
+        assert_never(self.settings)
 
     def is_shut(self, now: int) -> bool:
         return self.shut_until is not None and self.shut_until > now
 
-    def opens_at(self, now: int) -> int | None:
-        """When to look again; None where time alone does not open the bucket."""
-        if self.room(now):
+    @property
+    def largest(self) -> int:
+        """The largest cost that can ever pass."""
+        return ROOMY if self.retired or self.settings is None else self.settings.largest
+
+    def never_fits(self, cost: int, *, is_parent: bool = False) -> bool:
+        """Whether a job costs more than the bucket ever lets pass."""
+        return cost > self.largest and not (is_parent and not self.has_own)
+
+    def opens_at(self, now: int, cost: int = 1) -> int | None:
+        """When so much will be free; None where time alone does not bring it."""
+        if self.free(now) >= cost:
             return now
-        return self.shut_until if self.settings is not None and self.is_shut(now) else None
+        if self.settings is None or self.never_fits(cost):
+            return None
+        opens = self._opens_at(now, cost)
+        if opens is None or self.shut_until is None:
+            return opens
+        return max(opens, self.shut_until)
+
+    def _opens_at(self, now: int, cost: int) -> int | None:
+        """Without regard to a drain."""
+        match self.settings:
+            case Concurrency(most):
+                return now if most - self.in_use >= cost else None
+            case Rate(burst=None) as rate:
+                return self._window_opens(rate, now, cost)
+            case Rate() as rate:
+                over = self._meter(rate, now) + (cost - rate.largest) * rate.permit
+                return now + max(0, -(-over // rate.growth))
+            case Budget(hard) as budget:
+                if self._spent(budget, now) + self.in_use + cost <= hard:
+                    return now
+                return budget.period(now).end
+            case None:
+                return None
+        assert_never(self.settings)
+
+    def _window_opens(self, rate: Rate, now: int, cost: int) -> int:
+        window = self._window(rate, now)
+        over = sum(window.values()) + cost - rate.most
+        opens = now
+        for number in sorted(window):
+            if over <= 0:
+                break
+            over -= window[number]
+            opens = (number + SLICES + 1) * rate.slice
+        return opens
+
+    # The state of the kinds, brought up to now -------------------------------------------------
+
+    def _window(self, rate: Rate, now: int) -> dict[int, int]:
+        """The slices that count now. After a change of the window's length a slice is taken for one
+        that ends as late: it never counts for shorter than it should."""
+        length, newest = rate.slice, now // rate.slice
+        slices: dict[int, int] = {}
+        for number, units in self.slices.items():
+            if self.scale != length:
+                number = min(newest, ((number + 1) * self.scale - 1) // length)
+            if number >= newest - SLICES:
+                slices[number] = slices.get(number, 0) + units
+        return slices
+
+    def _meter(self, rate: Rate, now: int) -> int:
+        used = self.spent
+        if self.scale and self.scale != rate.permit:
+            used = -(-used * rate.permit // self.scale)
+        return max(0, used - rate.growth * max(0, now - self.since))
+
+    def _spent(self, budget: Budget, now: int) -> int:
+        return self.spent if self.since >= budget.period(now).start else 0
+
+    def _catch_up(self, now: int) -> None:
+        """Begin a new period, forget what has left the window, drain the meter."""
+        match self.settings:
+            case Rate(burst=None) as rate:
+                self.slices, self.scale = self._window(rate, now), rate.slice
+            case Rate() as rate:
+                self.spent, self.scale, self.since = self._meter(rate, now), rate.permit, now
+            case Budget() as budget:
+                start = budget.period(now).start  # before `since` if the clock was set back
+                if self.since < start:
+                    self.spent, self.alarms, self.since = 0, 0, start
+            case _:
+                pass
+
+    # What jobs and calls do to it --------------------------------------------------------------
+
+    def take(self, units: int, now: int, *, is_parent: bool = False) -> None:
+        """Count what begins in the kind's own books; `in_use` is the lease's part."""
+        if type(self.settings) is Concurrency:
+            return
+        self._catch_up(now)
+        if not is_parent:
+            self.alarms |= ALONE
+        match self.settings:
+            case Rate(burst=None) as rate:
+                newest = now // rate.slice
+                self.slices[newest] = self.slices.get(newest, 0) + units
+            case Rate() as rate:
+                self.spent += units * rate.permit
+            case _:
+                pass
+        self._notice()
+
+    def untake(self, units: int, taken_at: int, now: int) -> None:
+        """What was taken then has not begun after all: a rate lets another begin instead. What has
+        come back by itself since then is not given back again."""
+        self._catch_up(now)
+        match self.settings:
+            case Rate(burst=None) as rate:
+                self._uncount(taken_at // rate.slice, units)
+            case Rate() as rate:
+                grown = rate.growth * max(0, now - taken_at)
+                self.spent -= min(self.spent, max(0, units * rate.permit - grown))
+            case _:
+                pass
+
+    def _uncount(self, taken_in: int, units: int) -> None:
+        """From the slice in which it was counted. If the window was changed since, that one may
+        not have it all; the rest comes from the oldest, so that what is left counts for longer.
+        Never from a later one: what was counted then is somebody else's."""
+        for number in (taken_in, *sorted(one for one in self.slices if one < taken_in)):
+            back = min(units, self.slices.get(number, 0))
+            if back:
+                self.slices[number] -= back
+                units -= back
+
+    def spend(self, units: int, now: int, *, is_parent: bool = False) -> None:
+        """Add to what a budget has spent; less than 0 gives it back."""
+        if isinstance(self.settings, Budget) and not self.retired:
+            self._catch_up(now)
+            self.spent += units
+            if not is_parent:
+                self.alarms |= ALONE
+            self._notice()
+
+    def settle(
+        self,
+        cost: int,
+        reported: int | None,
+        how: Settles,
+        claimed_at: int,
+        now: int,
+        *,
+        is_parent: bool = False,
+    ) -> None:
+        """The end of a lease: what it counted is given back, and a budget spends what is due."""
+        self.in_use -= cost
+        if self.retired:
+            return
+        if isinstance(self.settings, Budget):
+            units = settled(cost, reported, how, self.settings)
+            self.spend(units, now, is_parent=is_parent)
+        elif how is Settles.UNBEGUN:
+            self.untake(cost, claimed_at, now)
+
+    def forget(self) -> None:
+        """An operator begins the period or the window anew."""
+        self.spent = 0
+        self.alarms &= ALONE
+        self.slices.clear()
+
+    def _notice(self) -> None:
+        if not isinstance(self.settings, Budget) or not self._has_amounts:
+            return
+        soft, hard = self.settings.soft, self.settings.hard
+        if (
+            soft is not None
+            and self.spent + self.in_use >= soft
+            and not self.alarms & (SOFT | SOFT_TOLD)
+        ):
+            self.alarms |= SOFT
+        if self.spent > hard and not self.alarms & (OVERRUN | OVERRUN_TOLD):
+            self.alarms |= OVERRUN
+
+    @property
+    def _has_amounts(self) -> bool:
+        return self.has_own or bool(self.alarms & ALONE)
+
+    # What is shown and kept of it --------------------------------------------------------------
+
+    @property
+    def rings(self) -> bool:
+        """Whether somebody is to be told of it."""
+        return bool(self.alarms & (SOFT | OVERRUN))
+
+    def told(self) -> list[Alarm]:
+        """What is to be told, once."""
+        if not isinstance(self.settings, Budget):
+            self.alarms = 0
+            return []
+        due = [(SOFT, AlarmWhat.SOFT_REACHED), (OVERRUN, AlarmWhat.OVERRUN)]
+        told = [
+            Alarm(self.name, what, self.spent, self.in_use, self.settings)
+            for bit, what in due
+            if self.alarms & bit
+        ]
+        self.alarms = (self.alarms & ~(SOFT | OVERRUN)) | (self.alarms & (SOFT | OVERRUN)) << 2
+        return told
+
+    def counted(self, now: int) -> int:
+        """What a budget has spent in its period, or what a rate has let begin that still counts."""
+        match self.settings:
+            case Rate(burst=None) as rate:
+                return sum(self._window(rate, now).values())
+            case Rate() as rate:
+                return -(-self._meter(rate, now) // rate.permit)
+            case Budget() as budget:
+                return self._spent(budget, now)
+            case _:
+                return 0
+
+    def soft_reached(self, now: int) -> bool:
+        budget = self.settings
+        if not isinstance(budget, Budget) or budget.soft is None or not self._has_amounts:
+            return False
+        return self._spent(budget, now) + self.in_use >= budget.soft
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it is as a bucket without a row: it counts, holds up and keeps nothing."""
+        return (
+            self.in_use == 0
+            and not (self.has_waiting or self.has_own)
+            and self.shut_until is None
+            and (self.settings is None or type(self.settings) is Concurrency)
+        )
+
+    def keeps_nothing(self, now: int) -> bool:
+        """Whether the books of its kind are as those of a new bucket."""
+        return self.counted(now) == 0
+
+
+def settled(cost: int, reported: int | None, how: Settles, budget: Budget) -> int:
+    """What a budget spends at the end of a job that had reserved its cost."""
+    match how:
+        case Settles.UNBEGUN:
+            return 0
+        case _ if reported is not None:
+            return reported
+        case Settles.ESTIMATE:
+            return cost
+        case Settles.CHARGE:
+            return cost if budget.on_failure == "charge" else 0
+        case Settles.REFUND:
+            return 0
+    assert_never(how)
+
+
+def never_granted(bucket: Bucket, units: int) -> str | None:
+    """Why a handler can never take so much from this bucket, if so."""
+    name, settings = split_bucket(bucket.name)[0], bucket.settings
+    if settings is None:
+        return f"limit {name!r} is not defined"
+    if isinstance(settings, Concurrency):
+        return f"limit {name!r} is a concurrency: only the lease of a job can hold it"
+    if bucket.never_fits(units):
+        return f"limit {name!r} never lets more than {settings.largest} pass, and {units} is asked"
+    return None
+
+
+def fitting(costs: Iterable[Sequence[int]], rooms: Sequence[int]) -> int:
+    """How many of these jobs may begin, in their order, where their buckets have so much room: the
+    first that does not fit stops those behind it."""
+    left, fit = list(rooms), 0
+    for units in costs:
+        if any(cost > room for cost, room in zip(units, left, strict=True)):
+            break
+        left = [room - cost for cost, room in zip(units, left, strict=True)]
+        fit += 1
+    return fit
 
 
 def turn_size(wanted: int, lines: int) -> int:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-import string
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.job.passing import Passing, bucket_name, split_bucket
+from holdfast.job.passing import (
+    MOST_UNITS,
+    Passing,
+    check_template,
+    require_own_name,
+    split_bucket,
+)
+from holdfast.limits.periods import Every, Period, period_at, zone_named
+
+SECOND = 1_000_000
+EXACT = 2**53
+"""Below it every store has whole numbers, also one that counts in floating point."""
+SLICES = 64
 
 
 class Concurrency(msgspec.Struct, frozen=True, tag="concurrency", tag_field="kind"):
@@ -22,10 +36,103 @@ class Concurrency(msgspec.Struct, frozen=True, tag="concurrency", tag_field="kin
     def __post_init__(self) -> None:
         checks.count("Concurrency(most)", self.most, least=0)
 
+    @property
+    def largest(self) -> int:
+        """The largest cost that can ever pass."""
+        return self.most
 
-Settings = Concurrency
 
-KINDS: dict[str, type[Settings]] = {"concurrency": Concurrency}
+class Rate(msgspec.Struct, frozen=True, tag="rate", tag_field="kind"):
+    """At most `most` jobs begin in any window of `per` seconds. With a `burst`, permits come one
+    by one at this rate, and up to `burst` of them are saved while nobody needs them."""
+
+    most: int
+    per: float
+    burst: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.count("Rate(most)", self.most, least=0, most=MOST_UNITS)
+        per: object = self.per
+        seconds = checks.wait("Rate(per=…)", per, zero=False)
+        if isinstance(per, timedelta | int):
+            msgspec.structs.force_setattr(self, "per", float(seconds))
+        if self.per_micros < SLICES:
+            raise BadOption("Rate(per=…)", f"at least {SLICES} microseconds", per)
+        if self.burst is not None:
+            checks.count("Rate(burst=…)", self.burst, most=MOST_UNITS)
+            self._require_countable(self.burst)
+
+    def _require_countable(self, burst: int) -> None:
+        if self.most and burst * self.permit >= EXACT:
+            expected = "a rounder rate, such as 1000 per second: this one cannot be counted exactly"
+            raise BadOption("Rate(…, burst=…)", expected, f"{self.most} per {self.per:g} s")
+
+    @property
+    def largest(self) -> int:
+        return self.most if self.burst is None or self.most == 0 else self.burst
+
+    @property
+    def per_micros(self) -> int:
+        return round(self.per * SECOND)
+
+    @property
+    def slice(self) -> int:
+        """How many microseconds of a window are counted together."""
+        return -(-self.per_micros // SLICES)
+
+    @property
+    def permit(self) -> int:
+        """The parts that a permit has; each microsecond brings `growth` of them."""
+        return self.per_micros // math.gcd(self.most, self.per_micros)
+
+    @property
+    def growth(self) -> int:
+        return self.most // math.gcd(self.most, self.per_micros)
+
+
+class Budget(msgspec.Struct, frozen=True, tag="budget", tag_field="kind"):
+    """At most `hard` units are spent or reserved when a job begins. A job reserves its cost, and
+    its end settles it with what was reported. `every` ("hour", "day", "month" or seconds) all is
+    forgotten, at midnight of the `timezone`. Reaching `soft` is told once a period. What a job that
+    failed did not report is refunded, or with `on_failure="charge"` spent."""
+
+    hard: int
+    soft: int | None = None
+    every: Every = None
+    timezone: str = "UTC"
+    on_failure: Literal["refund", "charge"] = "refund"
+
+    def __post_init__(self) -> None:
+        checks.count("Budget(hard)", self.hard, least=0, most=MOST_UNITS)
+        if self.soft is not None:
+            checks.count("Budget(soft=…)", self.soft, least=0, most=self.hard)
+        if self.on_failure not in ("refund", "charge"):
+            raise BadOption("Budget(on_failure=…)", "'refund' or 'charge'", self.on_failure)
+        zone_named(checks.text("Budget(timezone=…)", self.timezone, 100))
+        self._check_every()
+
+    def _check_every(self) -> None:
+        every: object = self.every
+        if every is None or every in ("hour", "day", "month"):
+            return
+        others = "'hour', 'day', 'month' or "
+        seconds = checks.wait("Budget(every=…)", every, zero=False, otherwise=others)
+        if round(seconds * SECOND) < 1:
+            raise BadOption("Budget(every=…)", "at least a microsecond", every)
+        if isinstance(every, timedelta | int):
+            msgspec.structs.force_setattr(self, "every", float(seconds))
+
+    @property
+    def largest(self) -> int:
+        return self.hard
+
+    def period(self, now: int) -> Period:
+        return period_at(self.every, self.timezone, now)
+
+
+Settings = Concurrency | Rate | Budget
+
+KINDS: dict[str, type[Settings]] = {"concurrency": Concurrency, "rate": Rate, "budget": Budget}
 
 
 def kind_of(settings: Settings) -> str:
@@ -38,7 +145,10 @@ def to_json(settings: Settings) -> str:
 
 @lru_cache(maxsize=1024)
 def from_json(text: str) -> Settings:
-    return msgspec.json.decode(text, type=Settings)
+    return _decoder.decode(text)
+
+
+_decoder: msgspec.json.Decoder[Settings] = msgspec.json.Decoder(Settings)
 
 
 class Limit(Passing, frozen=True, kw_only=True):
@@ -46,25 +156,25 @@ class Limit(Passing, frozen=True, kw_only=True):
 
     settings: Settings
 
-    def by(self, key: str) -> Passing:
+    def by(self, key: str | None = None, *, cost: int | str = 1) -> Passing:
         """One bucket for each value of an argument, or of a template of arguments such as
-        `"{org}/{team}"`."""
-        checks.text(f"key of limit {self.limit!r}", key, 200)
-        try:
-            names = [name for _, name, _, _ in string.Formatter().parse(key)]
-        except ValueError as error:
-            raise BadOption(f"key of limit {self.limit!r}", str(error), key) from None
-        if "{" in key and not all(name is None or name.isidentifier() for name in names):
-            expected = "names of arguments in braces, such as '{org}/{team}'"
-            raise BadOption(f"key of limit {self.limit!r}", expected, key)
-        return Passing(self.limit, key)
+        `"{org}/{team}"`. A job costs 1, or as much as the argument named `cost` says. The key of a
+        budget may be a path: `acme/ml` is spent by `acme` too."""
+        if key is not None:
+            check_template(f"key of limit {self.limit!r}", key)
+        if not isinstance(cost, str):
+            checks.count(f"cost of limit {self.limit!r}", cost, most=MOST_UNITS)
+        elif not cost.isidentifier():
+            raise BadOption(f"cost of limit {self.limit!r}", "a number or an argument's name", cost)
+        is_path = key is not None and isinstance(self.settings, Budget)
+        return Passing(self.limit, key, cost, is_path, self.settings.largest)
 
 
 def declared(name: str, settings: object) -> Limit:
-    bucket_name(name)
+    require_own_name(name)
     if not isinstance(settings, Settings):
-        raise BadOption(f"limit {name!r}", "a Concurrency", settings)
-    return Limit(name, settings=settings)
+        raise BadOption(f"limit {name!r}", "a Concurrency, a Rate or a Budget", settings)
+    return Limit(name, largest=settings.largest, settings=settings)
 
 
 class LimitInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,18 +191,28 @@ class LimitInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 class BucketInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One bucket. `settings` are those that count for it, None where the limit is not defined.
-    `waiting`: how many lines are parked at it. `drained_for`: seconds until a throttle is over.
-    `opens_in`: seconds until time opens it, None where only an end or an operator does, and 0
-    where it has room."""
+
+    `in_use` is what running jobs cost; for a budget that is reserved. `spent` is what a budget has
+    spent in its period, or what a rate has let begin that still counts. `room` is what may begin
+    now. `waiting`: how many lines are parked at it, of which the first one `needs` so much.
+    `drained_for`: seconds until a throttle is over. `opens_in`: seconds until time opens it, None
+    where only an end or an operator does, and 0 where it has room. `resets_in`: seconds until a
+    budget begins anew.
+    """
 
     name: str
     settings: Settings | None
     override: Settings | None = None
     retired: bool = False
     in_use: int = 0
+    spent: int = 0
+    room: int = 0
     waiting: int = 0
+    needs: int | None = None
     drained_for: float | None = None
     opens_in: float | None = None
+    resets_in: float | None = None
+    soft_reached: bool = False
 
     @property
     def limit(self) -> str:
@@ -111,9 +231,55 @@ class Miscount(msgspec.Struct, frozen=True):
     held: int
 
 
+class AlarmWhat(StrEnum):
+    SOFT_REACHED = "soft_reached"
+    OVERRUN = "overrun"
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """A budget has reached its soft amount, or more was spent than its hard one."""
+
+    bucket: str
+    what: AlarmWhat
+    spent: int
+    reserved: int
+    settings: Budget
+
+
 def shown(settings: Settings) -> dict[str, Any]:
     """The settings for people and JSON."""
     return {"kind": kind_of(settings), **msgspec.structs.asdict(settings)}
+
+
+def changed(name: str, before: Settings | None, changes: Mapping[str, Any]) -> Settings:
+    """The settings of a limit with some of them changed; those of a new limit, if there is none."""
+    kind = type(before) if before is not None else _kind_with(changes)
+    known = kind.__struct_fields__
+    for option in changes:
+        if option not in known:
+            expected = f"settings of a {kind.__name__}: {', '.join(known)}"
+            raise BadOption(f"limit {name!r}", expected, option)
+    if not changes:
+        raise BadOption(f"limit {name!r}", f"some of its settings: {', '.join(known)}", "none")
+    values = {} if before is None else msgspec.structs.asdict(before)
+    if isinstance(before, Budget) and isinstance(hard := changes.get("hard"), int):
+        values["soft"] = _same_part(before, hard)
+    try:
+        return kind(**values | dict(changes))
+    except TypeError as error:  # a new limit without what each of its kind has
+        raise BadOption(f"limit {name!r}", f"all that a new {kind.__name__} needs", error) from None
+
+
+def _same_part(before: Budget, hard: int) -> int | None:
+    """The soft amount that is the same part of another hard one."""
+    return before.soft and before.soft * hard // max(before.hard, 1)
+
+
+def _kind_with(changes: Mapping[str, Any]) -> type[Settings]:
+    """Of which kind a limit is that is set for the first time."""
+    if "hard" in changes:
+        return Budget
+    return Rate if "per" in changes else Concurrency
 
 
 def require_same_kind(known: LimitInfo, settings: Settings, *, counts: bool) -> None:
@@ -123,8 +289,20 @@ def require_same_kind(known: LimitInfo, settings: Settings, *, counts: bool) -> 
         raise BadOption(f"limit {known.name!r}", expected, settings)
 
 
-def require_override(name: str, known: Sequence[LimitInfo], settings: Settings | None) -> None:
+def require_defined(name: str, known: Sequence[LimitInfo]) -> None:
     if not known:
         raise BadOption(f"limit {name!r}", "a limit that is defined", "none of this name")
+
+
+def require_override(name: str, known: Sequence[LimitInfo], settings: Settings | None) -> None:
+    require_defined(name, known)
     if settings is not None and kind_of(settings) != kind_of(known[0].settings):
         raise BadOption(f"limit {name!r}", f"settings of {kind_of(known[0].settings)}", settings)
+
+
+def require_budget(bucket: str, settings: Settings | None) -> Budget:
+    """For what only budgets know."""
+    if isinstance(settings, Budget):
+        return settings
+    limit = split_bucket(bucket)[0]
+    raise BadOption(f"limit {limit!r}", "a budget", "not defined" if settings is None else settings)

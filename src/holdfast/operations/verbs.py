@@ -8,8 +8,9 @@ The rows on jobs, which also say how jobs are changed, are in `job_verbs.py`.
 
 A row on a queue, a task or a schedule that has a `change` applies to one name. A verb that takes
 more than one value (`jobs.edit`, `jobs.signal`, `jobs.answer`, `queues.tune`, `limits.set`,
-`limits.drain`, `schedules.create`, `edit`, `trigger`, `backfill`), or that changes nothing
-(`jobs.reveal`), is carried out by the client's method of its name.
+`limits.weigh`, `limits.drain`, `limits.top_up`, `limits.reset`, `schedules.create`, `edit`,
+`trigger`, `backfill`), or that changes nothing (`jobs.reveal`), is carried out by the client's
+method of its name.
 """
 
 from __future__ import annotations
@@ -252,8 +253,39 @@ _METHOD_ROWS = (
         done="set",
         arguments=(
             Parameter("key", "Which key; without, the limit itself.", str),
-            Parameter("most", "How many jobs may run at once; without, as the limit says.", int),
+            Parameter("most", "How many jobs may run at once, or begin in a window.", int),
+            Parameter("per", "The window of a rate, in seconds.", float),
+            Parameter("burst", "How many permits of a rate may be saved.", int),
+            Parameter("hard", "How much of a budget may be spent.", int),
+            Parameter("soft", "From where on it is told that a budget is nearly spent.", int),
+            Parameter("every", "When a budget begins anew: hour, day, month or seconds.", str),
+            Parameter("timezone", "Whose midnight that is.", str),
+            Parameter("on_failure", "Whether failures are charged: refund or charge.", str),
         ),
+    ),
+    OperatorVerb(
+        noun=Noun.LIMITS,
+        verb=Verb.WEIGH,
+        about="Let the jobs of a key of fairness have more or fewer turns.",
+        done="weighed",
+        arguments=(Parameter("weight", "Turns beside those of others; none: as jobs say.", int),),
+    ),
+    OperatorVerb(
+        noun=Noun.LIMITS,
+        verb=Verb.TOP_UP,
+        about="Let more be spent of a budget in its period.",
+        done="topped up",
+        arguments=(
+            Parameter("key", "Which key.", str),
+            Parameter("amount", "How much more; less if below 0.", int),
+        ),
+    ),
+    OperatorVerb(
+        noun=Noun.LIMITS,
+        verb=Verb.RESET,
+        about="Let a budget forget what was spent, or a rate what has begun.",
+        done="reset",
+        arguments=(Parameter("key", "Which key.", str),),
     ),
     OperatorVerb(
         noun=Noun.LIMITS,

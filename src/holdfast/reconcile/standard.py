@@ -11,6 +11,7 @@ from holdfast.background.woken_service import WokenService
 from holdfast.events import Events
 from holdfast.reconcile.attempt_timeout import AttemptTimeoutReconciler
 from holdfast.reconcile.buckets import BucketsReconciler
+from holdfast.reconcile.budgets import BudgetsReconciler
 from holdfast.reconcile.deadline import DeadlineReconciler
 from holdfast.reconcile.errands import ErrandsReconciler
 from holdfast.reconcile.flow_drift import FlowDriftReconciler
@@ -45,6 +46,7 @@ STANDARD: tuple[type[Reconciler], ...] = (
     UnservedReconciler,
     StreamTrimReconciler,
     BucketsReconciler,
+    BudgetsReconciler,
 )
 
 
@@ -61,11 +63,11 @@ def standard_reconcilers(
 
 
 class ReconcileService(WokenService):
-    """Runs every reconciler, and wakes some of them when a job is scheduled or a flow owes
-    something."""
+    """Runs every reconciler, and wakes some of them when a job is scheduled, a flow owes something
+    or a budget runs low."""
 
     name = "reconcile"
-    topics = frozenset({Topic.DUE, Topic.ERRANDS})
+    topics = frozenset({Topic.DUE, Topic.ERRANDS, Topic.LIMITS})
 
     def __init__(
         self,
@@ -87,9 +89,11 @@ class ReconcileService(WokenService):
         return {each.name: each.counters for each in self.reconcilers}
 
     async def run_once(self) -> dict[str, Swept]:
-        """One sweep of each reconciler, in order, without waiting: for tests that move the
-        clock."""
-        return {each.name: await each.run_once() for each in self.reconcilers}
+        """One sweep of each reconciler that mends something, in order, without waiting: for tests
+        that move the clock. A test is its own worker between two drains, so nobody has to be told
+        that there is none."""
+        mending = [each for each in self.reconcilers if not each.only_tells]
+        return {each.name: await each.run_once() for each in mending}
 
     async def after_loops(self) -> None:
         for each in self.reconcilers:
@@ -99,7 +103,11 @@ class ReconcileService(WokenService):
         """A few replicas at random sweep what is due. If chance chooses none, the next poll of
         some worker wakes one."""
         if self._replicas.chosen():
-            is_due = wakeup.topic is Topic.DUE
             for each in self.reconcilers:
-                if each.on_due if is_due else each.on_errands:
+                wakes = {
+                    Topic.DUE: each.on_due,
+                    Topic.ERRANDS: each.on_errands,
+                    Topic.LIMITS: each.on_limits,
+                }
+                if wakes[wakeup.topic]:
                     each.wake()

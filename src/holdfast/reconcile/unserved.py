@@ -8,14 +8,17 @@ out.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from holdfast.background.counters import Swept
 from holdfast.background.led import LedReconciler
 from holdfast.background.options import ReconcileOptions
 from holdfast.events import Events
-from holdfast.fleet.serving import Unserved, unserved
+from holdfast.fleet.serving import Unserved, lacking_labels, unserved
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.telemetry import Tally
+from holdfast.store.contract.workers import WorkerInfo
 
 TELL_AGAIN_SECONDS = 300.0
 
@@ -24,6 +27,7 @@ class UnservedReconciler(LedReconciler):
     """Compares ready jobs with workers while it leads."""
 
     name = "unserved"
+    only_tells = True
 
     def __init__(
         self, store: Store, events: Events, options: ReconcileOptions, **shared: Any
@@ -43,15 +47,17 @@ class UnservedReconciler(LedReconciler):
         now = time.monotonic()
         for what in self._told.keys() - found.keys():
             del self._told[what]
-            self.events.info("queue.served", queue=what.queue, task=what.task)
+            self.events.info("queue.served", queue=what.queue, task=what.task, labels=what.labels)
         for what, jobs in sorted(found.items()):
             if now - self._told.get(what, -TELL_AGAIN_SECONDS) >= TELL_AGAIN_SECONDS:
                 self._told[what] = now
-                self.events.warning("queue.unserved", queue=what.queue, task=what.task, jobs=jobs)
+                told = {"queue": what.queue, "task": what.task, "labels": what.labels}
+                self.events.warning("queue.unserved", jobs=jobs, **told)
         return Swept(found=len(found)), None
 
     async def _find(self) -> dict[Unserved, int]:
-        found = unserved(await self.store.telemetry.tallies(), await self.store.workers.find())
+        tallies, workers = await self.store.telemetry.tallies(), await self.store.workers.find()
+        found = unserved(tallies, workers) | await self._find_labels(tallies, workers)
         if not found:
             return {}
         paused = await self.store.queues.paused()
@@ -63,3 +69,25 @@ class UnservedReconciler(LedReconciler):
             for what, jobs in found.items()
             if what.queue not in held and what.task not in paused.tasks
         }
+
+    async def _find_labels(
+        self, tallies: Sequence[Tally], workers: Sequence[WorkerInfo]
+    ) -> dict[Unserved, int]:
+        """Jobs that need labels which no worker has. Where none needs any, two questions tell."""
+        wanted = lacking_labels(tallies, workers)
+        queues, tasks = {queue for queue, _ in wanted}, {task for _, task in wanted}
+        if not wanted or not await self._in_need(queues, tasks, ()):
+            return {}
+        found = {}
+        for (queue, task), labels in wanted.items():
+            if jobs := await self._in_need([queue], [task], labels):
+                found[Unserved(queue, task, labels=True)] = jobs
+        return found
+
+    async def _in_need(
+        self, queues: Collection[str], tasks: Collection[str], labels: Collection[str]
+    ) -> int:
+        """How many jobs need other labels than these, beside those that limits hold up."""
+        limits = self.store.limits
+        with_labels = await limits.held_up(queues, tasks, labels)
+        return max(0, with_labels - await limits.held_up(queues, tasks))

@@ -12,9 +12,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from holdfast.codec.calls import CallCodec
+from holdfast.codec.signature import Signature
 from holdfast.enqueue.options import JobOptions, Seconds, seconds
 from holdfast.errors import BadArguments, BadOption, HoldfastError, Unreadable
 from holdfast.job.checks import check_name
+from holdfast.job.passing import LineRule, Passing
 from holdfast.job.policy import DAY, Policy, Retention, decode_policy, encode_policy
 from holdfast.job.retry import Retry
 from holdfast.schedule.model import CatchUp, Definition, OnCrash, Overlap, Rule
@@ -103,7 +105,7 @@ def _define(
         rule=rule_of(cron, chosen),
         task=task,
         queue=options.queue,
-        args=_arguments(task, codec, chosen),
+        args=_arguments(task, codec, chosen, options.line),
         policy=encode_policy(options.policy()),
         priority=options.priority,
         tags=options.tags,
@@ -120,6 +122,7 @@ def _define(
         scopes=chosen.get("scopes"),
         planner=chosen.get("planner"),
         keep=_seconds("keep", chosen.get("keep", 30 * DAY)),
+        line=_line(options.line),
     )
     return checked(definition)
 
@@ -228,9 +231,17 @@ def _check_arguments(chosen: Definition) -> None:
         raise BadOption("scope_as", "given together with scopes=…", chosen.scope_as)
 
 
-def _arguments(task: str, codec: CallCodec, chosen: ScheduleOptions) -> str:
+def _line(line: LineRule) -> LineRule | None:
+    """The limits by their names alone: what they let pass is the store's to know."""
+    if not line:
+        return None
+    limits = (Passing(one.limit, one.key, one.cost, one.is_path) for one in line.limits)
+    return msgspec.structs.replace(line, limits=tuple(limits))
+
+
+def _arguments(task: str, codec: CallCodec, chosen: ScheduleOptions, line: LineRule) -> str:
     """The arguments as JSON, checked as a call of the task with a scope and a plan time filled
-    in."""
+    in. What the line of a job is made of is there, also if the function has a default for it."""
     filled = {"scope_as": "scope", "plan_as": EXAMPLE_TIME}
     taken = {str(chosen.get(key)): value for key, value in filled.items() if chosen.get(key)}
     try:
@@ -241,8 +252,18 @@ def _arguments(task: str, codec: CallCodec, chosen: ScheduleOptions) -> str:
     except (HoldfastError, msgspec.DecodeError, UnicodeEncodeError) as error:
         raise BadArguments(task, f"the arguments of its schedule: {error}") from error
     call: dict[str, Any] = msgspec.json.decode(text)
+    if line:
+        line.passed(task, whole := _whole(codec, text))
+        call |= {name: whole[name] for _, name in line.arguments}
     kept = {name: value for name, value in call.items() if name not in taken}
     return msgspec.json.encode(kept).decode()
+
+
+def _whole(codec: CallCodec, text: str) -> dict[str, Any]:
+    found: dict[str, Any] = (
+        codec.completed(text) if isinstance(codec, Signature) else msgspec.json.decode(text)
+    )
+    return found
 
 
 def _call(codec: CallCodec, given: object, taken: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ import msgspec
 from holdfast.errors import BadOption
 from holdfast.job.ids import JobId
 from holdfast.job.json_text import shown_value
+from holdfast.job.passing import LineRule
 from holdfast.job.policy import DAY
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
@@ -116,6 +117,7 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     scopes: str | None = None  # the name of a provider registered in code
     planner: str | None = None  # the name of a planner hook registered in code
     keep: float = 30 * DAY  # seconds for which its ledger rows are kept
+    line: LineRule | None = None  # the limits that its jobs pass
 
 
 _definition_encoder = msgspec.json.Encoder()

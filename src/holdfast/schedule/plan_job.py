@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from holdfast.job.ids import new_job_id
+from holdfast.job.passing import LineRule
 from holdfast.job.record import NewJob
 from holdfast.job.sealed import require_open
+from holdfast.job.ties import Tie
 from holdfast.schedule.model import Definition
 
 SCHEDULE, SCOPE, PLAN = "holdfast-schedule", "holdfast-scope", "holdfast-plan"
@@ -33,17 +35,19 @@ class PlanJobs:
     def job(self, scope: str, at: datetime) -> NewJob:
         chosen = self._definition
         headers = self._headers | {SCOPE: scope, PLAN: at.astimezone(UTC).isoformat()}
-        return NewJob(
+        args = self._arguments(scope, at) if self._takes else chosen.args
+        job = NewJob(
             new_job_id(beside=self._name),  # in the partition of the schedule, for one transaction
             chosen.task,
             chosen.queue,
-            self._arguments(scope, at) if self._takes else chosen.args,
+            args,
             chosen.policy,
             chosen.priority,
             deadline_in=chosen.deadline,
             tags=chosen.tags,
             headers=msgspec.json.encode(headers).decode(),
         )
+        return job if chosen.line is None else _in_line(job, chosen.line)
 
     def _arguments(self, scope: str, at: datetime) -> str:
         given = dict(self._args)
@@ -52,3 +56,10 @@ class PlanJobs:
         if self._definition.plan_as is not None:
             given[self._definition.plan_as] = at
         return msgspec.json.encode(given).decode()
+
+
+def _in_line(job: NewJob, line: LineRule) -> NewJob:
+    buckets, costs = line.passed(job.task, msgspec.json.decode(job.args))
+    return msgspec.structs.replace(
+        job, ties=int(Tie.PERMITS), buckets=buckets, costs=costs, weight=line.weight
+    )

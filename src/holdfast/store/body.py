@@ -43,6 +43,8 @@ def _lists(types: dict[str, Any]) -> frozenset[str]:
 
 BODY = tuple(_types())
 """The names of the fields: `args`, `policy`, `tags` and so on."""
+SHARED = tuple(name for name in BODY if name != "args")
+"""Those that jobs of one kind have in common."""
 LISTS = _lists(_types())
 """Those of them that are lists of texts. The others are texts."""
 

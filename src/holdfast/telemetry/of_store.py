@@ -149,7 +149,7 @@ def _slots(alive: Iterable[WorkerInfo]) -> Iterator[tuple[tuple[str, ...], int]]
     label = _label(choice for choice, _ in each)
     sums: Counter[tuple[str, str]] = Counter()
     for choice, slots in each:
-        for state in SlotFacts.__struct_fields__:
+        for state in ("used", "free", "stuck"):
             sums[label[choice], state] += getattr(slots, state)
     return iter(sorted(sums.items()))
 

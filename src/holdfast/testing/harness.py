@@ -130,7 +130,8 @@ class Harness:
                 await self._work(queues, watching, limit)
 
     async def _work(self, queues: Mapping[str, int], watching: Watching, limit: int) -> None:
-        opened = self.app.worker(queues)
+        labels = {label for task in self.app.tasks.values() for label in task.options.requires}
+        opened = self.app.worker(queues, labels=labels)
         opened.registry = await self._equipped()
         async with opened as worker:
             await watching.until(worker.drain(), limit)

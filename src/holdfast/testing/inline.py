@@ -18,10 +18,12 @@ R = TypeVar("R")
 
 
 class Ran(msgspec.Struct, Generic[R], frozen=True):
-    """What a handler returned (as it reads back from JSON) and the progress it reported."""
+    """What a handler returned (as it reads back from JSON), the progress it reported, and what it
+    reported of budgets, by limit."""
 
     result: R
     progress: tuple[Progress, ...]
+    spent: Mapping[str, int]
 
 
 class Which(msgspec.Struct, frozen=True):
@@ -53,4 +55,4 @@ async def run_inline(
     saved = None if which.checkpoint is None else msgspec.json.encode(which.checkpoint).decode()
     attempt = InlineAttempt(handler, job, number=which.number, checkpoint=saved)
     result = task.read_result(await attempt.run(plainly))
-    return Ran(result, tuple(attempt.reports))
+    return Ran(result, tuple(attempt.reports), attempt.spent)

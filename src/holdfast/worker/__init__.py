@@ -6,7 +6,8 @@ it.
 
 1. `fetcher` claims jobs for queues that have room and may have work. `poller` and the store's
    wakeups tell it when; `watch` decides whether this worker hears of single jobs at all.
-2. `permits` says how many jobs may be claimed, of which queue and for which mode.
+2. `permits` says how many jobs may be claimed, of which queue and for which mode. Queues may share
+   `slots`, and workers share the total of a queue (`shares`).
 3. `admission` makes an `attempt` of each claimed job and decides whether it may begin now.
 4. `runner` holds the attempt until its end. It has a `lane` with slots for each queue, one timer
    for all `timeouts`, and the handlers that are `stuck`.

@@ -24,19 +24,22 @@ from holdfast.job.requests import (
     KeepStep,
     ProgressKept,
     ReportProgress,
+    ReportSpend,
     Request,
     RequestRefused,
     SignTokens,
     StartCall,
     StartChild,
+    TakePermits,
     TakeSignals,
     Wait,
     WriteFrame,
 )
 from holdfast.store.contract.records import ProgressReport, Verdict
-from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.attempt import Attempt, Stop, with_spent
 from holdfast.worker.call_answers import CallAnswers
 from holdfast.worker.flow_answers import FlowAnswers
+from holdfast.worker.limit_answers import LimitAnswers
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.step_answers import StepAnswers
 from holdfast.worker.stream_answers import StreamAnswers
@@ -56,6 +59,7 @@ class Answering:
         self._votes = VoteAnswers(setup.options.signing_keys, setup.events)
         self._calls = CallAnswers(setup.store, self._steps, self._at_last)
         self._streams = StreamAnswers(setup, self._at_last)
+        self._spending = LimitAnswers(setup, self._at_last)
         self.end = self._streams.end
         self._outage = setup.outage
         self._max_result = setup.options.max_payload
@@ -72,6 +76,8 @@ class Answering:
                     return await self._at_last(attempt, PROGRESS, lambda: self._kept(report))
                 case FindStep() | KeepStep() | Wait() | TakeSignals():
                     return await self._steps.answer(attempt, request)
+                case TakePermits() | ReportSpend():
+                    return await self._spending.answer(attempt, request)
                 case SignTokens():
                     return self._votes.sign(attempt.job.id, request)
                 case CheckVotes():
@@ -125,13 +131,14 @@ class Answering:
             if (size := len(text.encode())) > self._max_result:
                 what = f"task {attempt.job.task!r}: the result"
                 raise PayloadTooLarge(what, size, self._max_result)
-        move = decide(attempt.job, Returned(text))
+        move = with_spent(attempt, decide(attempt.job, Returned(text)))
         return move if attempt.journal is None else attempt.journal.complete(move)
 
     async def aclose(self) -> None:
         await self._batcher.aclose()
         await self._steps.aclose()
         await self._streams.aclose()
+        await self._spending.aclose()
 
     async def _at_last(
         self, attempt: Attempt, verb: str, ask: Callable[[], Awaitable[Answer]]

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Protocol
+
+import msgspec
 
 from holdfast.context import StopReason
 from holdfast.handlers.registry import Handler, Mode
 from holdfast.job.ends import End
 from holdfast.job.outcome import Transition
+from holdfast.job.passing import Passed
 from holdfast.job.policy import Policy, decode_policy
 from holdfast.job.record import Claimed
 from holdfast.job.requests import Answer, Request
@@ -21,6 +26,7 @@ from holdfast.worker.journal import Journal
 from holdfast.worker.streams import AttemptStreams
 
 NEVER = math.inf
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 class Stop(Enum):
@@ -66,7 +72,8 @@ class Attempt:
     events. `taken` is the end that the handler itself has written in a transaction of its own,
     which may be open still. `error` is what the handler raised in this process, until its failure
     is reported. `journal` is there once the handler has asked for a step, and `streams` once it has
-    written to one.
+    written to one. `passed` is what the job passes, once the handler has named a limit, and `spent`
+    what it has reported of budgets.
     """
 
     __slots__ = (
@@ -83,8 +90,10 @@ class Attempt:
         "observed",
         "on_loop",
         "over_at",
+        "passed",
         "policy",
         "since",
+        "spent",
         "stop",
         "streams",
         "stuck",
@@ -115,6 +124,8 @@ class Attempt:
         self.error: BaseException | None = None
         self.journal: Journal | None = None
         self.streams: AttemptStreams | None = None
+        self.passed: Passed | None = None
+        self.spent: Mapping[str, int] = NOTHING
         timeout = self.policy.timeout
         self.ends_by = NEVER if timeout is None else now + timeout
         if job.deadline_at is not None and not self._is_past_its_start:
@@ -192,3 +203,10 @@ class Attempt:
 
     def finish_within_sync(self, connection: object, result: object) -> bool:
         return self._answers.finish_within_sync(self, connection, result)
+
+
+def with_spent(attempt: Attempt, move: Transition) -> Transition:
+    """The same end, with what the handler has reported of budgets."""
+    if not attempt.spent:
+        return move
+    return msgspec.structs.replace(move, spent=tuple(attempt.spent.items()))

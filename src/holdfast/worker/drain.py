@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection
 
 from holdfast.errors import StoreRefuses, StoreUnavailable
+from holdfast.job.passing import total_name
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.filters import JobFilter
@@ -37,7 +38,8 @@ async def drained(pipeline: Pipeline) -> int:
 
     Due jobs are made ready here too, so a worker without services drains as well. Jobs that this
     worker put off for a moment are waited for. Jobs of a paused or cooling queue cannot run now
-    and do not count, nor do those that a limit holds up which no end of a job will open.
+    and do not count, nor do those that a limit or the total of their queue holds up which no end of
+    a job will open, nor those that need labels which this worker does not have.
 
     Promoting and counting are two statements. A job that another worker runs at the first may be
     due again at the second, if it failed without a wait, and neither sees it. Both are believed
@@ -45,7 +47,7 @@ async def drained(pipeline: Pipeline) -> int:
     worker put off must have been due before the promotion.
     """
     store, outage = pipeline.setup.store, pipeline.setup.outage
-    tasks = tuple(pipeline.setup.registry)
+    tasks, labels = tuple(pipeline.setup.registry), tuple(pipeline.setup.options.labels)
     before = pipeline.finisher.counters.ended
     try:
         while not pipeline.runner.leaving:
@@ -57,7 +59,9 @@ async def drained(pipeline: Pipeline) -> int:
                 promoted = (await store.jobs.promote_due(PROMOTION_BATCH)).count
                 await pipeline.look_for_queues()
                 work_left = (
-                    waits or promoted or await _work_left(store, pipeline.permits.slots, tasks)
+                    waits
+                    or promoted
+                    or await _work_left(store, pipeline.permits.slots, tasks, labels)
                 )
                 if not work_left and await _put_back(pipeline, tasks) == put_back:
                     break
@@ -97,21 +101,35 @@ async def _put_back(pipeline: Pipeline, tasks: tuple[str, ...]) -> int:
     )
 
 
-async def _work_left(store: Store, served: Collection[str], tasks: tuple[str, ...]) -> bool:
+async def _work_left(
+    store: Store, served: Collection[str], tasks: tuple[str, ...], labels: tuple[str, ...] = ()
+) -> bool:
     """Ready and running jobs are counted by one statement: a job that is claimed between two
     statements would be seen by neither."""
-    queues = await store.queues.find(tuple(served))
     paused = await store.queues.paused()
-    closed = {
-        queue.name for queue in queues if queue.paused or queue.cooling_for or paused.everything
-    }
-    runnable = tuple(task for task in tasks if task not in paused.tasks)
-    questions = (
-        (set(served) - closed, runnable, {JobState.READY, JobState.RUNNING}),
-        (set(served) if closed or paused.tasks else set(), tasks, {JobState.RUNNING}),
-    )
-    for names, of_tasks, states in questions:
-        these = JobFilter(states=frozenset(states), queues=tuple(names), tasks=of_tasks)
-        if names and of_tasks and (left := sum((await store.jobs.count(these)).values())):
-            return left > await store.limits.held_up(names, of_tasks)
-    return False
+    closed = set(served) if paused.everything else await _closed(store, served)
+    names, runnable = set(served) - closed, tuple(one for one in tasks if one not in paused.tasks)
+    left = await _count(store, names, runnable, JobState.READY, JobState.RUNNING)
+    if left and left > await store.limits.held_up(names, runnable, labels):
+        return True
+    is_partial = bool(closed or paused.tasks)
+    return is_partial and await _count(store, served, tasks, JobState.RUNNING) > 0
+
+
+async def _closed(store: Store, served: Collection[str]) -> set[str]:
+    """The queues from which nothing is given until an operator or time opens them: paused and
+    cooling ones, and those whose total is shut while none of their jobs runs."""
+    queues = await store.queues.find(tuple(served))
+    totals = {total_name(one.name) for one in queues if one.settings.max_running is not None}
+    buckets = await store.limits.get(totals) if totals else []
+    shut = {one.key for one in buckets if one.room == 0 and one.in_use == 0}
+    return shut | {one.name for one in queues if one.paused or one.cooling_for}
+
+
+async def _count(
+    store: Store, queues: Collection[str], tasks: tuple[str, ...], *states: JobState
+) -> int:
+    if not queues or not tasks:
+        return 0
+    these = JobFilter(states=frozenset(states), queues=tuple(queues), tasks=tasks)
+    return sum((await store.jobs.count(these)).values())

@@ -25,7 +25,7 @@ from holdfast.job.ends import (
     TimedOut,
 )
 from holdfast.job.outcome import Transition, decide, undecidable
-from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.attempt import Attempt, Stop, with_spent
 from holdfast.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Executor:
 
     def __init__(self, options: WorkerOptions) -> None:
         self._options = options
-        self.capacity = _capacity(options, options.slots)
+        self.capacity = _capacity(options, options.total_slots)
         self._threads = Threads(self.capacity[Mode.THREAD])
         self._processes = Processes(self.capacity[Mode.PROCESS], options.imports)
         self._max_result = options.max_payload
@@ -202,12 +202,12 @@ def settle(attempt: Attempt, end: End) -> Transition | None:
     journal = attempt.journal
     if journal is not None:
         end = journal.end(end)
-    if attempt.taken is not None and isinstance(end, Returned):
-        end = NOT_COMMITTED  # refused by the store, which has the end already, if it was committed
-    if isinstance(end, Returned):  # it stands, also if a stop came too late for it
-        move = decide(attempt.job, end)
+    if isinstance(end, Returned) and attempt.taken is None:
+        move = decide(attempt.job, end)  # it stands, also if a stop came too late for it
     else:
         move = decided(attempt, _given_stop(attempt, end))
+    if attempt.spent:
+        move = with_spent(attempt, move)
     return move if journal is None or attempt.taken is not None else journal.complete(move)
 
 
@@ -220,9 +220,11 @@ def decided(attempt: Attempt, end: End) -> Transition:
 
 
 def _given_stop(attempt: Attempt, end: End) -> End:
+    if isinstance(end, Returned):  # the store has the end that the handler wrote, or refuses this
+        end = NOT_COMMITTED
     match attempt.stop:
         case Stop.TIMEOUT if not attempt.begun:
-            return HandedBack()  # it waited for a thread or a child: no attempt was made
+            return HandedBack(begun=False)  # it waited for a thread or a child
         case Stop.TIMEOUT:
             return TimedOut(attempt.policy.timeout or 0.0)
         case Stop.DEADLINE:
@@ -232,7 +234,7 @@ def _given_stop(attempt: Attempt, end: End) -> End:
         case Stop.HANDBACK if isinstance(end, Raised) and not end.final:
             return HandedBack()
         case _:
-            return end
+            return HandedBack(attempt.begun) if isinstance(end, HandedBack) else end
 
 
 def _slot_is_discarded(attempt: Attempt) -> bool:

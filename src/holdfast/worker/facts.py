@@ -80,6 +80,7 @@ class FactSheet:
             unwritten=pipeline.finisher.unwritten,
             leaving=pipeline.runner.leaving,
             resting=pipeline.places.resting,
+            labels=list(pipeline.setup.options.labels),
             python=self._python,
             platform=self._platform,
             last_errors=_last_errors(loops),
@@ -134,11 +135,13 @@ def _slots(pipeline: Pipeline) -> dict[str, SlotFacts]:
     running = pipeline.runner.running.copy().values()
     used = _by_choice((one for one in running if one.begun), choices)
     stuck = _by_choice(pipeline.runner.stuck.copy(), choices)
+    shared = pipeline.permits.pool.free_parts(used + stuck)
     return {
         choice: SlotFacts(
             used=used[choice],
-            free=max(0, slots - used[choice] - stuck[choice]),
+            free=shared.get(choice, max(0, slots - used[choice] - stuck[choice])),
             stuck=stuck[choice],
+            share=pipeline.permits.share_of(choice),
         )
         for choice, slots in choices.items()
     }

@@ -20,7 +20,7 @@ from holdfast.errors import StoreUnavailable
 from holdfast.handlers.registry import Mode
 from holdfast.job.record import Claimed
 from holdfast.job.text import describe
-from holdfast.job.ties import Tie
+from holdfast.job.ties import PERMITS
 from holdfast.store.contract.records import ALL, Want
 from holdfast.worker.admission import Admission
 from holdfast.worker.finisher import Finisher
@@ -59,6 +59,7 @@ class Fetcher:
         self._outage = setup.outage
         self._poll = setup.options.poll
         self._batch = setup.options.batch
+        self._labels = tuple(setup.options.labels)
         self._permits = permits
         self._identity = identity
         self._runner = runner
@@ -139,7 +140,7 @@ class Fetcher:
         if self._waiter is None:
             return
         if queue not in self._hungry and not (
-            self._permits.patterns and self._hungry & self._permits.mates(queue)
+            self._permits.shares_slots and self._hungry & self._permits.mates(queue)
         ):
             return
         if not self._pacing or self._permits.worth_a_claim(queue):
@@ -152,8 +153,11 @@ class Fetcher:
 
     @property
     def idle(self) -> bool:
-        """Nothing is being claimed, and nothing is known that could be."""
-        return not self._lost_claims.claiming and not self._hungry
+        """Nothing is being claimed, and nothing is known that could be. A queue of whose total this
+        worker has no share is not claimed from."""
+        return not self._lost_claims.claiming and all(
+            self._permits.share_of(queue) == 0 for queue in self._hungry
+        )
 
     @property
     def last_claim_age(self) -> float:
@@ -194,10 +198,10 @@ class Fetcher:
         begin = _least(free, ahead)
         wants, left = list[Want](), self._batch if ahead else min(self._batch, begin)
         queues = self._order.to_ask(self._hungry, self._runner.opens)
-        shares = permits.shares(queues)
+        shared = permits.divided(queues)
         for queue in queues:
-            share = shares.get(queue, left)
-            if (room := min(permits.room(queue), left, share)) > 0:
+            part = shared.get(queue, left)
+            if (room := min(permits.room(queue), left, part)) > 0:
                 at_once = min(permits.free(queue), begin, room)
                 wants.append(Want(queue, room, at_once))
                 begin -= at_once
@@ -265,7 +269,7 @@ class Fetcher:
                 await self._look_for_openings()
             for job in claimed:
                 if job.ties:
-                    self._meets_limits |= any(one.ties & Tie.PERMITS for one in claimed)
+                    self._meets_limits |= any(one.ties & PERMITS for one in claimed)
                     claimed = await self._fill_in(claimed)
                     break
             self._admission.receive(claimed)
@@ -293,7 +297,7 @@ class Fetcher:
     async def _ask(self, wants: list[Want], tasks: Sequence[str]) -> list[Claimed]:
         self._lost_claims.claiming = True
         try:
-            return await self._store.jobs.claim(self._identity.id, wants, tasks)
+            return await self._store.jobs.claim(self._identity.id, wants, tasks, self._labels)
         finally:
             self._lost_claims.claiming = False
             self._last_claim = self._loop.time()

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 
 import msgspec
 
@@ -30,6 +31,7 @@ from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.meter import Meter
 from holdfast.worker.setup import WorkerSetup
+from holdfast.worker.sleeps import Sleeps
 
 UNKNOWN_TRIES = 3
 """How often a batch that meets an unknown error is sent, before its rows are sent apart."""
@@ -37,10 +39,10 @@ UNKNOWN_TRIES = 3
 HELD_SECONDS = 0.2
 """After so long an end is written again whose job an open transaction holds."""
 
-_UNMEASURED = (0, None)
-
 FINISH = "finish"
 """The finisher's name in an outage that it notices."""
+
+_id = attrgetter("id")
 
 
 class Counters(msgspec.Struct):
@@ -86,6 +88,7 @@ class Finisher:
         self._attempts: dict[tuple[JobId, int], Attempt] = {}
         self._taken: dict[tuple[JobId, int], Transition] = {}
         self._held: dict[tuple[JobId, int], Transition] = {}
+        self._sleeps = Sleeps()
         self._told: set[tuple[JobId, int]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._since = 0.0
@@ -109,6 +112,8 @@ class Finisher:
         if not self._pending:
             self._since = time.monotonic()
         self._pending.append(transition)
+        if transition.to is JobState.SUSPENDED:
+            self._sleeps.begin(transition)
         if attempt is not None:
             if attempt.weight and attempt.begun:
                 self._measured[transition.id] = (transition.fence, attempt)
@@ -141,6 +146,9 @@ class Finisher:
         """Whether an end of this job is on its way."""
         ends = chain(self._pending, self._flying, self._held.values())
         return any(job_id == end.id for end in ends)
+
+    def _holds(self, end: Transition) -> bool:
+        return (end.id, end.fence) in self._held
 
     def kept(self) -> list[Transition]:
         """Ends that are not known to be written; another thread may ask for them."""
@@ -196,7 +204,8 @@ class Finisher:
         """Try until the store has answered; until then the ends are kept."""
         while True:
             try:
-                verdicts = await self._store.jobs.finish(batch)
+                given = self._sleeps.on_time(batch) if self._sleeps else batch
+                verdicts = await self._store.jobs.finish(given)
             except RowRefused as error:
                 self._outage.over(FINISH)
                 await self._without_the_row(batch, error)
@@ -212,6 +221,8 @@ class Finisher:
             else:
                 self._outage.answered(FINISH)
                 self._count(batch, verdicts, repeated)
+                if self._sleeps:
+                    self._sleeps.forget(end for end in batch if not self._holds(end))
                 return
 
     async def _apart(self, batch: Sequence[Transition], error: Exception) -> None:
@@ -240,6 +251,7 @@ class Finisher:
             self.counters.dropped += 1
             self._attempts.pop((transition.id, transition.fence), None)
             self._measured.pop(transition.id, None)
+            self._sleeps.forget(batch)
             self.on_given_up()
             return
         await self._write([unwritable(transition, error)])
@@ -271,16 +283,17 @@ class Finisher:
                 self._tell(transition, verdict)
 
     def _measure(self, batch: Sequence[Transition], verdicts: Sequence[Verdict]) -> None:
-        now, measured, observe = time.monotonic(), self._measured, self._meter.observe
+        now, measured = time.monotonic(), self._measured
         try:
-            for transition, verdict in zip(batch, verdicts, strict=True):
-                fence, attempt = measured.get(transition.id, _UNMEASURED)
-                if attempt is None or fence != transition.fence:
+            ends = dict(zip(map(_id, batch), zip(batch, verdicts, strict=True), strict=True))
+            for job_id in ends.keys() & measured.keys():  # mostly far fewer than ends
+                (transition, verdict), (fence, attempt) = ends[job_id], measured[job_id]
+                if fence != transition.fence:
                     continue
                 if verdict.accepted:
-                    observe(attempt, transition, now)
+                    self._meter.observe(attempt, transition, now)
                 if not _is_held(transition, verdict):
-                    del measured[transition.id]
+                    del measured[job_id]
         except Exception as error:  # noqa: BLE001 - a meter may harm neither ends nor listeners
             self._events.error("telemetry.not_measured", error=describe(error))
 

@@ -14,7 +14,7 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.job.ids import WorkerId, new_worker_id
@@ -139,13 +139,20 @@ class Identity:
         self.on_renewal()
         await self._deregister(former)
 
-    async def _register(self, worker: WorkerId) -> None:
+    async def serve_nothing(self) -> None:
+        """Say that this worker serves no queue any more. Best effort, as `_deregister`."""
+        try:
+            await self._register(self.id, {})
+        except StoreError as error:
+            self._events.warning("worker.still_listed", worker=self.id, error=str(error))
+
+    async def _register(self, worker: WorkerId, queues: Mapping[str, int] | None = None) -> None:
         info = WorkerInfo(
             id=worker,
             name=self._options.name,
             host=platform.node() or "localhost",
             pid=os.getpid(),
-            queues=self._permits.choices,
+            queues=self._permits.choices if queues is None else dict(queues),
             tasks=tuple(self._registry),
             version=own_version(),
             facts=self.facts(),

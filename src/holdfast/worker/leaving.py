@@ -73,8 +73,9 @@ class Departure:
         """Wait for a claim that is on its way, so that its jobs go back unspent, but not for long:
         a store that does not answer cannot keep the worker."""
         await self._pipeline.poller.stop()
-        fetcher = self._pipeline.fetcher
-        await self._unless_hurried(fetcher.stopped(), self._loop.time() + LAST_CLAIM_SECONDS)
+        fetcher, by = self._pipeline.fetcher, self._loop.time() + LAST_CLAIM_SECONDS
+        await self._unless_hurried(self._pipeline.shares.leave(), by)
+        await self._unless_hurried(fetcher.stopped(), by)
         await fetcher.close(LEAST_SECONDS)
 
     async def _hand_back_the_rest(self) -> None:

@@ -112,8 +112,8 @@ class LostClaims:
             if live.worker_id == self._identity.id and not self._runner.holds(live.id):
                 self.returned.add((live.id, live.fence))
                 self._events.warning("worker.lost_claim_returned", job_id=live.id, queue=live.queue)
-                cancel = live.cancel_requested
-                self._finisher.add(None, decide(live, HandedBack(), cancel_requested=cancel))
+                end, cancel = HandedBack(begun=False), live.cancel_requested
+                self._finisher.add(None, decide(live, end, cancel_requested=cancel))
 
     async def _unknown(self) -> list[JobId]:
         which = JobFilter(

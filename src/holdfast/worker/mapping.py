@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.context import AttemptLost, Context
 from holdfast.errors import BadFlow
+from holdfast.flow.depth import depth_of, with_depth
 from holdfast.flow.growing import MAP, MOST_ELEMENTS, MapPlan, apart, growths
 from holdfast.flow.model import Grown
 from holdfast.handlers.registry import Handler
@@ -23,14 +24,16 @@ def map_handler(store: Store) -> Handler:
         if len(items) > MOST_ELEMENTS:
             raise Fail(f"a map takes at most {MOST_ELEMENTS} elements, got {len(items)}")
         read = msgspec.convert(plan, MapPlan)
+        deep = with_depth(read.headers, depth_of(ctx.job.headers))
+        read = msgspec.structs.replace(read, headers=deep)
         told = (await store.flows.inputs([ctx.job.id])).get(ctx.job.id)
         if told is None:
             raise Fail(str(BadFlow(f"job {ctx.job.id} belongs to no flow")))
-        texts = [msgspec.Raw(_encoder.encode(item)) for item in items]
+        texts = [_encoder.encode(item).decode() for item in items]
         for growth in growths(read, texts, told.flow, ctx.job.id, ctx.fence):
             [grown] = await store.flows.extend([growth])
-            if grown is Grown.TARGET_GONE and growth.nodes:
-                for part in apart(growth, read.name):
+            if grown is Grown.TARGET_GONE and growth.elements is not None:
+                for part in apart(growth, growth.elements):
                     [grown] = await store.flows.extend([part])
                     _require(grown, ctx)
             else:

@@ -18,6 +18,8 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import attrgetter
 
 from holdfast.events import Events
 from holdfast.job.ids import new_worker_id
@@ -49,6 +51,8 @@ MOST_ROWS = 5_000
 MINUTES_KEPT = 2
 """So many minutes before the newest one are kept although they are written: an end may still belong
 to one of them."""
+
+_pair_of = attrgetter("job.queue", "job.task")
 
 
 class MinuteRow:
@@ -148,15 +152,16 @@ class Meter:
         least = len(attempts) // ENOUGH_MORE
         if least < 2 and not self._thins:
             return
-        paces = self._paces
-        for attempt in attempts:
-            pair = (attempt.job.queue, attempt.job.task)
-            pace = paces.get(pair) or self._new_pace(pair)
-            pace.unseen += 1
-            if pace.unseen < pace.every or pace.unseen < least:
-                attempt.weight = 0
-            else:
-                attempt.weight, pace.unseen = pace.unseen, 0
+        for pair, some in groupby(attempts, _pair_of):
+            pace = self._paces.get(pair) or self._new_pace(pair)
+            every, unseen = max(pace.every, least), pace.unseen
+            for attempt in some:
+                unseen += 1
+                if unseen < every:
+                    attempt.weight = 0
+                else:
+                    attempt.weight, unseen = unseen, 0
+            pace.unseen = unseen
 
     def observe(self, attempt: Attempt, transition: Transition, now: float) -> None:
         """The store has accepted this end, now by the monotonic clock. An attempt that was handed

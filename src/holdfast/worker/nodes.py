@@ -14,7 +14,16 @@ import msgspec
 from holdfast.errors import HoldfastError
 from holdfast.events import Events
 from holdfast.flow.errands import CLOSED
-from holdfast.flow.inputs import Given, Input, Winner, decode_inputs, elements, needed, splice
+from holdfast.flow.inputs import (
+    NULL_TEXT,
+    Given,
+    Input,
+    Winner,
+    decode_inputs,
+    elements,
+    needed,
+    splice,
+)
 from holdfast.flow.model import FlowState
 from holdfast.handlers.exceptions import refused
 from holdfast.job.ends import Cancelled, End, HandedBack
@@ -23,7 +32,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, NodeFacts
 from holdfast.job.state import JobState
 from holdfast.job.text import describe
-from holdfast.job.ties import Tie
+from holdfast.job.ties import NODE
 from holdfast.store.contract.store import Store
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.permits import Permits
@@ -42,7 +51,7 @@ class Nodes:
     async def ready_to_begin(self, claimed: Sequence[Claimed]) -> list[Claimed]:
         """The same jobs, nodes with all their arguments. Nodes that may not begin are left out, and
         have been ended."""
-        nodes = [job for job in claimed if job.ties & Tie.NODE]
+        nodes = [job for job in claimed if job.ties & NODE]
         if not nodes:
             return list(claimed)
         try:
@@ -51,8 +60,8 @@ class Nodes:
             given = await self._given(wanted, facts)
         except Exception as error:  # noqa: BLE001 - an outage: the nodes are claimed again later
             self._events.warning("worker.nodes_handed_back", jobs=len(nodes), error=describe(error))
-            self._end_all(nodes, HandedBack())
-            return [job for job in claimed if not job.ties & Tie.NODE]
+            self._end_all(nodes, HandedBack(begun=False))
+            return [job for job in claimed if not job.ties & NODE]
         filled = (self._filled(job, facts.get(job.id), wanted, given) for job in claimed)
         return [job for job in filled if job is not None]
 
@@ -67,39 +76,42 @@ class Nodes:
 
     async def _given(
         self, wanted: Mapping[JobId, Sequence[Input]], facts: Mapping[JobId, NodeFacts]
-    ) -> dict[JobId, Given]:
+    ) -> Given:
         """What the upstreams of these nodes have come to."""
-        given: dict[JobId, Given] = {}
+        given = Given()
         inputs: list[Input] = []
         for job, some in wanted.items():
             if (results := facts[job].results) is None:
                 inputs += some
             else:
-                for upstream, result in results.items():
-                    given[upstream] = Given(JobState.SUCCEEDED, result, None)
-        if not inputs:
-            return given
-        given |= await self._read(needed(inputs), inputs)
-        if more := elements(inputs, given) - given.keys():
-            given |= await self._read(more, ())
+                known = ((upstream, one) for upstream, one in results.items() if one is not None)
+                given.results.update(known)
+        if inputs:
+            await self._read(needed(inputs), inputs, given)
+            given.elements = elements(inputs, given.results)
+            for some_elements in given.elements.values():
+                await self._read(some_elements, (), given)
         return given
 
-    async def _read(self, jobs: Iterable[JobId], inputs: Sequence[Input]) -> dict[JobId, Given]:
+    async def _read(self, jobs: Iterable[JobId], inputs: Sequence[Input], given: Given) -> None:
         """Only where the first success counts does it matter when a node has ended."""
         races = {job for one in inputs if isinstance(one.source, Winner) for job in one.source.jobs}
         outcomes = await self._store.jobs.outcomes([job for job in jobs if job not in races])
-        given = {one.id: Given(one.state, one.result, None) for one in outcomes}
-        if races:
-            for job in await self._store.jobs.get(sorted(races)):
-                given[job.id] = Given(job.state, job.result_json, job.finished_at)
-        return given
+        succeeded = JobState.SUCCEEDED
+        for one in outcomes:
+            if one.state is succeeded and one.result is not None:
+                given.results[one.id] = one.result
+        for job in await self._store.jobs.get(sorted(races)) if races else ():
+            if job.state is succeeded and job.finished_at is not None:
+                given.results[job.id] = job.result_json or NULL_TEXT
+                given.ended_at[job.id] = job.finished_at
 
     def _filled(
         self,
         job: Claimed,
         facts: NodeFacts | None,
         wanted: Mapping[JobId, Sequence[Input]],
-        given: Mapping[JobId, Given],
+        given: Given,
     ) -> Claimed | None:
         if facts is None:
             return job

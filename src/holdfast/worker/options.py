@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from holdfast.encryption.keyring import Keyring
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.job.serving import check_choice
+from holdfast.job.passing import check_labels
+from holdfast.job.serving import check_choice, is_pattern
+from holdfast.worker.slots import Slots
 
 MOST_THREADS = 64
 OF_STEPS = ("max_steps", "max_steps_size", "max_stream_size")
@@ -31,7 +33,8 @@ class WorkerOptions:
     """How one worker works. Times are seconds.
 
     `queues` gives each queue its slots; `Worker.resize` may change them later. A pattern such as
-    `mail*` gives its slots to all queues that it fits, together. With `strict` a queue gets jobs
+    `mail*` gives its slots to all queues that it fits, together. Queues with `Slots` share `slots`
+    slots. With `strict` a queue gets jobs
     only while the queues before it have none to give. `lease` is how long the store trusts the
     worker without a heartbeat, `grace` how long handlers may go on after a stop, and `poll` how
     often the worker asks the store what is new. `patience` is how long a worker waits for a handler
@@ -40,11 +43,13 @@ class WorkerOptions:
     `max_block` is how long a handler may block the event loop before the worker is given up;
     without a value it is one lease, but at least 5 seconds. `imports` are the modules that a child
     process imports before the module of its function. `signing_keys` sign the tokens of people whom
-    handlers ask. `max_jobs` and `max_memory` (bytes) are how
+    handlers ask. `labels` say what the worker can do: it takes jobs whose tasks require no others.
+    `max_jobs` and `max_memory` (bytes) are how
     much a worker does, or grows to, before it retires.
     """
 
-    queues: Mapping[str, int]
+    queues: Mapping[str, int | Slots]
+    slots: int | None = None
     strict: bool = False
     lease: float = 30.0
     grace: float = 30.0
@@ -62,12 +67,13 @@ class WorkerOptions:
     max_steps_size: int = 16 * 1024 * 1024
     max_stream_size: int = 16 * 1024 * 1024
     imports: tuple[str, ...] = ()
+    labels: Iterable[str] = ()
     signing_keys: Keyring | None = None
     max_jobs: int | None = None
     max_memory: int | None = None
 
     @classmethod
-    def of(cls, queues: Mapping[str, int], options: Mapping[str, Any]) -> WorkerOptions:
+    def of(cls, queues: Mapping[str, int | Slots], options: Mapping[str, Any]) -> WorkerOptions:
         """From options by name, as a caller gave them."""
         known = [each.name for each in fields(cls) if each.name != "queues"]
         for name in options:
@@ -77,6 +83,7 @@ class WorkerOptions:
 
     def __post_init__(self) -> None:
         _require_slots(self.queues)
+        _require_pool(self.slots, self.queues)
         checks.flag("strict", self.strict)
         checks.seconds("lease", self.lease, least=0.3)
         checks.seconds("poll", self.poll, least=0.01)
@@ -85,6 +92,7 @@ class WorkerOptions:
         checks.text("name", self.name, 512)
         checks.kind("imports", self.imports, tuple, "a tuple of names of modules")
         checks.texts("imports", self.imports, 512, "imports")
+        object.__setattr__(self, "labels", tuple(sorted(check_labels("labels", self.labels))))
         if self.max_block is not None and self.max_block != math.inf:
             checks.seconds("max_block", self.max_block, least=0.1)
         checks.share("stuck_share", self.stuck_share)
@@ -95,8 +103,10 @@ class WorkerOptions:
                 checks.count(name, getattr(self, name))
 
     @property
-    def slots(self) -> int:
-        return sum(self.queues.values())
+    def total_slots(self) -> int:
+        """The slots of all queues, those that queues share counted once."""
+        alone = (one for one in self.queues.values() if not isinstance(one, Slots))
+        return sum(alone) + (self.slots or 0)
 
     @property
     def longest_block(self) -> float:
@@ -121,4 +131,25 @@ def _require_slots(queues: object) -> None:
         raise BadOption("queues", "queues with their slots, such as {'mail': 10}", queues)
     for queue, slots in queues.items():
         check_choice(queue)
-        checks.count(f"queue {queue!r}: slots", slots)
+        if not isinstance(slots, Slots):
+            checks.count(f"queue {queue!r}: slots", slots)
+        elif is_pattern(queue):
+            expected = "a number: the queues that a pattern fits share its slots already"
+            raise BadOption(f"queue {queue!r}: slots", expected, slots)
+
+
+def _require_pool(slots: int | None, queues: Mapping[str, int | Slots]) -> None:
+    """Every queue of the pool must be able to have a slot."""
+    sharing = {queue: one for queue, one in queues.items() if isinstance(one, Slots)}
+    if slots is None:
+        for queue in sharing:
+            expected = "slots=…, the number of slots that the queues with Slots share"
+            raise BadOption(f"queue {queue!r}: Slots(…)", expected, "no slots")
+        return
+    checks.count("slots", slots)
+    if not sharing:
+        raise BadOption("slots", "left out: no queue shares them (queues={'mail': Slots()})", slots)
+    least = sum(one.least for one in sharing.values())
+    wanted = least + any(one.least == 0 for one in sharing.values())
+    if slots < wanted:
+        raise BadOption("slots", f"at least {wanted}: queues may always have {least}", slots)

@@ -18,6 +18,7 @@ from itertools import chain
 from holdfast.handlers.registry import Mode, Registry
 from holdfast.job.serving import choice_of, is_pattern
 from holdfast.worker.attempt import Attempt
+from holdfast.worker.slots import SlotPool, Slots
 
 READ_AHEAD_SECONDS = 0.02
 """Seconds of work that a worker may hold."""
@@ -34,21 +35,36 @@ class Permits:
     """Permits to hold jobs, counted per queue. A permit is taken before its job is claimed and
     given back when the handler ends. `clock` gives seconds.
 
-    `slots` says which queues this worker serves, and with how many slots each. The queues that one
-    of `patterns` fits share its slots: each may have all of them, but all together have no more.
-    So nothing of such a queue is claimed ahead. `on_room` is called with a queue's name when one
-    of its attempts is over.
+    `slots` says which queues this worker serves, and with how many slots each. Queues that share
+    slots (`SlotPool`) may each have most of them, but all together have no more. So nothing of such
+    a queue is claimed ahead, nor of one with a share: what a worker holds of a queue with a
+    total, others cannot have. `on_room` is called with a queue's name when one of its attempts is
+    over.
     """
 
-    def __init__(self, choices: Mapping[str, int], clock: Callable[[], float]) -> None:
-        self.slots = {queue: slots for queue, slots in choices.items() if not is_pattern(queue)}
-        self.patterns = {one: slots for one, slots in choices.items() if is_pattern(one)}
+    def __init__(
+        self,
+        choices: Mapping[str, int | Slots],
+        clock: Callable[[], float],
+        shared: int | None = None,
+    ) -> None:
+        members = {queue: one for queue, one in choices.items() if isinstance(one, Slots)}
+        numbers = {queue: one for queue, one in choices.items() if not isinstance(one, Slots)}
+        self.pool = SlotPool(shared or 0, members)
+        self.patterns = {one: slots for one, slots in numbers.items() if is_pattern(one)}
+        self.slots = {
+            queue: self.pool.most(queue) if queue in members else numbers[queue]
+            for queue in choices
+            if not is_pattern(queue)
+        }
         self.on_room: Callable[[str], None] = _nobody
         self.reads_ahead = True
-        self._sharing: dict[str, set[str]] = {pattern: set() for pattern in self.patterns}
+        self._sharing = {one: SlotPool(slots) for one, slots in self.patterns.items()}
+        self._pool_of = dict.fromkeys(members, self.pool)
         self._pattern_of: dict[str, str] = {}
         self._used_at: dict[str, float] = {}
         self._refused: set[str] = set()
+        self._share: Mapping[str, int] = {}
         self._held = dict.fromkeys(self.slots, 0)
         self._most = dict(self.slots)
         self._clock = clock
@@ -56,9 +72,9 @@ class Permits:
         self._since = clock()
 
     def resize(self, queue: str, slots: int) -> None:
-        """Serve this queue with so many slots from now on, or with 0 no longer. Permits that are
-        taken stay taken, also if they are more than the new slots."""
-        self._leave_pattern(queue)
+        """Serve this queue with so many slots of its own from now on, or with 0 no longer. Permits
+        that are taken stay taken, also if they are more than the new slots."""
+        self._leave_pool(queue)
         if slots == 0:
             self.slots.pop(queue, None)
             self._refused.add(queue)
@@ -75,7 +91,8 @@ class Permits:
             return False
         self.resize(queue, self.patterns[pattern])
         self._pattern_of[queue] = pattern
-        self._sharing[pattern].add(queue)
+        self._pool_of[queue] = self._sharing[pattern]
+        self._sharing[pattern].members[queue] = Slots()
         self._used_at[queue] = self._clock()
         return True
 
@@ -92,51 +109,70 @@ class Permits:
 
     def forget(self, queue: str) -> None:
         """Serve an unused queue no longer, until a job of it is heard of again."""
-        self._leave_pattern(queue)
+        self._leave_pool(queue)
         for counts in (self.slots, self._held, self._most, self._ended):
             counts.pop(queue, None)
 
-    def _leave_pattern(self, queue: str) -> None:
+    def _leave_pool(self, queue: str) -> None:
         self._used_at.pop(queue, None)
-        if (pattern := self._pattern_of.pop(queue, None)) is not None:
-            self._sharing[pattern].discard(queue)
+        self._pattern_of.pop(queue, None)
+        if (pool := self._pool_of.pop(queue, None)) is not None:
+            del pool.members[queue]
 
     @property
     def choices(self) -> dict[str, int]:
-        """What this worker serves, as its options say it: queues by name, and patterns."""
+        """What this worker serves, as its options say it: queues by name, and patterns. Of a queue
+        in the pool, the most that it may have."""
         served = self.slots.copy().items()  # any thread may ask, and the loop may change it
         named = {name: slots for name, slots in served if name not in self._pattern_of}
         return named | self.patterns
 
     @property
     def total(self) -> int:
-        return sum(self.choices.values())
+        """The slots of this worker, those that queues share counted once."""
+        shared = self.pool.members.copy()
+        alone = (slots for choice, slots in self.choices.items() if choice not in shared)
+        return sum(alone) + (self.pool.size if shared else 0)
+
+    @property
+    def shares_slots(self) -> bool:
+        """Whether any queues share slots: then room in one is room for others."""
+        return bool(self._pool_of)
 
     def mates(self, queue: str) -> Set[str]:
         """The queues that wait for the same slots."""
-        pattern = self._pattern_of.get(queue)
-        return {queue} if pattern is None else self._sharing[pattern]
+        pool = self._pool_of.get(queue)
+        return {queue} if pool is None else pool.members.keys()
 
-    def shares(self, queues: Iterable[str]) -> dict[str, int]:
+    def divided(self, queues: Iterable[str]) -> dict[str, int]:
         """How much of the room that queues share each of these may have, so that all of them can be
         asked for by one claim. Queues that share with nobody are left out."""
-        if not self._pattern_of:
+        if not self._pool_of:
             return {}
-        asking: dict[str, list[str]] = {}
+        asking: dict[SlotPool, list[str]] = {}
         for queue in queues:
-            if (pattern := self._pattern_of.get(queue)) is not None:
-                asking.setdefault(pattern, []).append(queue)
-        shares: dict[str, int] = {}
-        for some in asking.values():
-            left = self._shared_room(some[0])
-            for number, queue in enumerate(some):
-                shares[queue] = -(-left // (len(some) - number))
-                left -= shares[queue]
-        return shares
+            if (pool := self._pool_of.get(queue)) is not None and self._size(queue):
+                asking.setdefault(pool, []).append(queue)
+        found: dict[str, int] = {}
+        for pool, some in asking.items():
+            found |= pool.divide(some, self._held)
+        return found
 
-    def _shared_room(self, queue: str) -> int:
-        held = sum(self._held[mate] for mate in self.mates(queue))
-        return max(0, self.slots[queue] - held)
+    def share(self, shares: Mapping[str, int]) -> None:
+        """Hold no more of these queues than these shares of their totals; of queues that are not
+        named, as much as the slots allow. What is held stays held."""
+        self._share = shares
+
+    def wants_more(self, queue: str) -> bool:
+        """Whether its share alone keeps this worker from claiming more of a queue."""
+        return queue in self.slots and self._size(queue) <= self._held[queue] < self.slots[queue]
+
+    def share_of(self, queue: str) -> int | None:
+        return self._share.get(queue)
+
+    def _size(self, queue: str) -> int:
+        """How many handlers of the queue may run here."""
+        return min(self.slots[queue], self._share.get(queue, self.slots[queue]))
 
     @property
     def ever_served(self) -> Iterable[str]:
@@ -165,17 +201,18 @@ class Permits:
 
     def free(self, queue: str) -> int:
         """How many more jobs would find a slot free."""
-        return max(0, self.slots[queue] - self._held[queue])
+        return max(0, self._size(queue) - self._held[queue])
 
     def worth_a_claim(self, queue: str) -> bool:
         """Whether a quarter of the room is free: a claim for less is not worth its round trip."""
         most = self._most_of(queue)
-        room = self._shared_room(queue) if queue in self._pattern_of else most - self._held[queue]
+        pool = self._pool_of.get(queue)
+        room = most - self._held[queue] if pool is None else pool.room(queue, self._held)
         return room * 4 >= most
 
     def _most_of(self, queue: str) -> int:
-        ahead = self.reads_ahead and queue not in self._pattern_of
-        return self._most[queue] if ahead else self.slots[queue]
+        ahead = self.reads_ahead and queue not in self._pool_of and queue not in self._share
+        return self._most[queue] if ahead else self._size(queue)
 
     def adapt(self) -> None:
         """Measure how fast jobs end, and let each queue read ahead accordingly."""

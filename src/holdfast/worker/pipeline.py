@@ -34,6 +34,7 @@ from holdfast.worker.poller import Poller
 from holdfast.worker.rescue import Rescue
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
+from holdfast.worker.shares import Shares
 from holdfast.worker.stuck import OnExhausted
 from holdfast.worker.telling import Telling
 from holdfast.worker.watch import Watch
@@ -55,7 +56,7 @@ class Pipeline:
         self._store = setup.store
         self._events = setup.events
         self.setup = setup
-        self.permits = Permits(setup.options.queues, time.monotonic)
+        self.permits = Permits(setup.options.queues, time.monotonic, setup.options.slots)
         self.answering = Answering(setup)
         self.meter = Meter(setup.store, setup.events)
         self.finisher = Finisher(setup, self.meter)
@@ -94,6 +95,7 @@ class Pipeline:
             watch,
         )
         self.poller = Poller(setup, self.permits, self.identity, watch, self.look_for_queues)
+        self.shares = Shares(setup, self.permits, self.identity, self.fetcher.resized)
         self.identity.on_order = self._obey
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
@@ -103,6 +105,8 @@ class Pipeline:
             self._close(wakeup.name)
         elif wakeup.topic is Topic.CANCEL and wakeup.name in ("", self.identity.id):
             self.identity.heartbeat.beat_now()
+        elif wakeup.topic is Topic.FLEET:
+            self.shares.hear(wakeup.name)
 
     def _wake(self, name: str) -> None:
         """A name that stands for more than one queue was resumed: any queue may have work."""

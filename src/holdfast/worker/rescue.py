@@ -19,7 +19,7 @@ from holdfast.job.ids import WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.text import describe
 from holdfast.store.contract.store import Store
-from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.attempt import Attempt, Stop, with_spent
 from holdfast.worker.executor import decided
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.lane import SLOT
@@ -102,7 +102,8 @@ def culprits(loop: asyncio.AbstractEventLoop, held: Sequence[Attempt]) -> list[A
 
 
 def _move(attempt: Attempt, frozen: Frozen | None) -> Transition:
-    return decided(attempt, HandedBack() if frozen is None else WorkerLost(_how(frozen)))
+    end = HandedBack(attempt.begun) if frozen is None else WorkerLost(_how(frozen))
+    return with_spent(attempt, decided(attempt, end))
 
 
 def _how(frozen: Frozen) -> str:

@@ -27,8 +27,9 @@ from holdfast.job.requests import (
 )
 from holdfast.job.sealed import is_sealed, read_envelope, why_closed
 from holdfast.job.signal import Signal
-from holdfast.job.step import Step, StepRecord
+from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
+from holdfast.store.contract.steps import Recalled
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.journal import Journal, TooMuch
 from holdfast.worker.setup import WorkerSetup
@@ -36,6 +37,7 @@ from holdfast.worker.setup import WorkerSetup
 RECORD, LOAD, SIGNALS = "record", "load", "signals"
 STEPS = int(Tie.STEPS)
 _GONE, _KEPT, _NOTHING_FOUND = AttemptGone(), StepKept(), StepFound(None)
+_NOTHING = Recalled([], [])
 
 AtLast = Callable[[Attempt, str, Callable[[], Awaitable[Answer]]], Awaitable[Answer]]
 """Asks the store until it answers (`Answering`)."""
@@ -51,7 +53,7 @@ class StepAnswers:
         self._options = setup.options
         self._at_last = at_last
         self._records: Batcher[Sequence[StepRecord], bool] = Batcher(self._record)
-        self._loads: Batcher[JobId, list[Step]] = Batcher(self._load)
+        self._recalls: Batcher[JobId, Recalled] = Batcher(self._recall)
         self._looks: Batcher[JobId, list[Signal]] = Batcher(self._look)
 
     async def answer(self, attempt: Attempt, request: Asked) -> Answer:
@@ -68,7 +70,7 @@ class StepAnswers:
 
     async def aclose(self) -> None:
         await self._records.aclose()
-        await self._loads.aclose()
+        await self._recalls.aclose()
         await self._looks.aclose()
 
     async def _find(self, attempt: Attempt, name: str) -> Answer:
@@ -85,15 +87,11 @@ class StepAnswers:
         return _NOTHING_FOUND if found is None else StepFound(found)
 
     async def _fill(self, attempt: Attempt, journal: Journal) -> Answer:
-        """Another step of the attempt may have done it while this one waited for the lock. A job
-        that was left before may have been woken by a signal, so its signals are read beside."""
-        job = attempt.job
-        if not journal.loaded and job.fence > job.attempts + 1:
-            both = self._loads.submit(job.id), self._looks.submit(job.id)
-            steps, journal.signals = await asyncio.gather(*both)
+        """Another step of the attempt may have done it while this one waited for the lock. The job
+        may have been woken by a signal, so its signals come with its steps."""
+        if not journal.loaded:
+            steps, journal.signals = await self._recalls.submit(attempt.job.id)
             journal.fill(steps)
-        elif not journal.loaded:
-            journal.fill(await self._loads.submit(job.id))
         return _KEPT
 
     async def keep(
@@ -165,9 +163,9 @@ class StepAnswers:
         kept = iter(await self._steps.record([one for some in many for one in some]))
         return [all(list(islice(kept, len(some)))) for some in many]
 
-    async def _load(self, ids: Sequence[JobId]) -> list[list[Step]]:
-        found = await self._steps.load(ids)
-        return [found.get(job, []) for job in ids]
+    async def _recall(self, ids: Sequence[JobId]) -> list[Recalled]:
+        found = await self._steps.recall(ids)
+        return [found.get(job, _NOTHING) for job in ids]
 
     async def _look(self, ids: Sequence[JobId]) -> list[list[Signal]]:
         found = await self._signals.of(ids)

@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from types import TracebackType
 
 from holdfast.background.outage import Outage
@@ -26,6 +27,7 @@ from holdfast.job.serving import is_pattern
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.store import Store
 from holdfast.worker import health
+from holdfast.worker.approving import approve_handler
 from holdfast.worker.attempt import Stop
 from holdfast.worker.call_answers import tell_handler
 from holdfast.worker.drain import drained
@@ -63,7 +65,8 @@ class Worker:
         closing: float = CLOSING_SECONDS,
     ) -> None:
         self._store = store
-        self._registry = registry.beside(map_handler(store)).beside(tell_handler(store))
+        own = (map_handler(store), tell_handler(store), approve_handler(store))
+        self._registry = reduce(Registry.beside, own, registry)
         self.options = options
         self._events = events
         self._services = tuple(services)
@@ -125,6 +128,7 @@ class Worker:
             await self._store.queues.ensure(dict.fromkeys(named, QueueSettings()))
             self._unsubscribe = await self._store.wakeups.subscribe(pipeline.on_wakeup)
             await pipeline.identity.begin()
+            await pipeline.shares.start()
             for service in self._services:
                 await service.start()
         except BaseException:
@@ -137,7 +141,7 @@ class Worker:
             "worker.started",
             worker=pipeline.identity.id,
             label=self.options.name,
-            queues=dict(self.options.queues),
+            queues=pipeline.permits.choices,
             tasks=len(self._registry.handlers),
         )
 
@@ -195,8 +199,8 @@ class Worker:
         return ended
 
     def resize(self, queue: str, slots: int) -> None:
-        """Serve this queue with so many slots from now on, or with 0 no longer. Nothing that runs
-        is cancelled. The store's list of workers keeps the numbers of the registration."""
+        """Serve this queue with so many slots of its own from now on, or with 0 no longer. Nothing
+        that runs is cancelled. The store's list of workers keeps what was registered."""
         self._running_pipeline.resize(queue, slots)
 
     def retire(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.errors import (
+    BadOption,
     StoreError,
     StoreRefuses,
     StoreUnavailable,
@@ -219,3 +220,16 @@ async def test_a_pooler_that_refuses_our_settings_is_recognised() -> None:
         with pytest.raises(StoreRefuses, match=r"is a pooler.*add \?pooler=true"):
             await store.open()
     await store.close()
+
+
+async def test_a_database_of_another_isolation_is_refused(postgres: PostgresServer) -> None:
+    """A claim locks a bucket and then looks: it has to see what was written before it had the
+    lock."""
+    url = postgres.new_database()
+    await PostgresStore(url).migrate()
+    async with connected(url) as connection:
+        name = url.rpartition("/")[2]
+        setting = "default_transaction_isolation = 'repeatable read'"
+        await connection.execute(f"alter database {name} set {setting}")
+    with pytest.raises(BadOption, match="read committed"):
+        await PostgresStore(url).open()

@@ -111,9 +111,9 @@ async def test_a_bulk_insert_repeated_makes_no_second_job(url: str, clock: Manua
 
 async def test_a_bulk_insert_lines_up_in_its_order_and_wakes_each_queue_once(url: str) -> None:
     async with opened(url) as store:
+        worker = await hired(store)
         heard: list[Wakeup] = []
         await store.wakeups.subscribe(heard.append)
-        worker = await hired(store)
         jobs = [new_job() for _ in range(600)] + [new_job(queue="mail"), new_job(delay=60.0)]
         await store.jobs.insert(jobs)
         assert await claim(store, worker, 1000) == [job.id for job in jobs[:600]]

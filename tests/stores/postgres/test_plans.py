@@ -51,9 +51,9 @@ async def test_the_generic_plan_of_a_claim_walks_the_line_without_statistics(url
             connection,
             "jobs/claim",
             "timestamptz, uuid, text[], bigint, text[], int[], text[], int[], bigint[], int[]"
-            ", int[]",
+            ", int[], boolean, boolean",
             f"null, '{new_worker_id()}', '{{greet}}', 1, '{{default}}', '{{200}}', '{{default}}',"
-            f" '{{{LOWEST}}}', '{{0}}', '{{{HIGHEST}}}', '{{50}}'",
+            f" '{{{LOWEST}}}', '{{0}}', '{{{HIGHEST}}}', '{{50}}', false, false",
         )
         assert "Index Scan using ready_line on ready" in plan
         assert "Tid Scan on ready" in plan
@@ -184,7 +184,10 @@ async def test_a_walk_ends_when_it_has_found_as_many_as_the_tallies_say(url: str
     assert (len(found.jobs), found.looked_at, found.next_cursor) == (2, 2, None)
 
 
-JOB_TABLES = {"job", "ready", "scheduled", "suspended", "blocked", "outcome", "happening"}
+JOB_TABLES = {
+    *("job", "ready_plain", "ready_limited", "scheduled", "suspended", "blocked"),
+    *("outcome", "happening"),
+}
 """Tables that grow with jobs. Leases are as many as there are slots."""
 
 
@@ -239,6 +242,7 @@ FLOW = "01a00000-0000-7000-8000-000000000001"
 
 LOOKS_AT_FLOWS = {
     "flows/inputs": ("uuid[]", "'{}'"),
+    "flows/facts": ("text", "''"),
     "flows/nodes": ("uuid, int, text", f"'{FLOW}', 100, ''"),
     "flows/gates": ("uuid[]", "'{}'"),
     "flows/left_over": ("uuid[]", "'{}'"),

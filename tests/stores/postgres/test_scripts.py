@@ -88,7 +88,7 @@ async def test_a_state_that_nobody_knows_ends_no_job(url: str, clock: ManualCloc
         await store.jobs.insert([new_job()])
         [job] = await store.jobs.claim(worker, [Want(QUEUE, 1)], [TASK])
         odd = cast("JobState", Mock(value="lost"))
-        asked = Asked([], [], [Transition(job.id, job.fence, odd, why=What.LOST)], None)
+        asked = Asked([], [], [], [Transition(job.id, job.fence, odd, why=What.LOST)], None)
         jobs: Any = store.jobs
         assert isinstance(jobs, PostgresFinishing)
         with pytest.raises(RowRefused, match="check"):

@@ -19,7 +19,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.flow.model import FlowId, NewFlow
-from holdfast.job.ends import Returned
+from holdfast.job.ends import End, Returned
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import Policy, Retention
@@ -27,6 +27,7 @@ from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
+from holdfast.limits.model import Concurrency
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.postgres.batch import columns
@@ -35,7 +36,8 @@ from holdfast.store.postgres.copying import COPY_FROM_JOBS, can_copy, can_copy_n
 from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
 from holdfast.store.postgres.flows import _bites
 from holdfast.store.postgres.store import PostgresStore
-from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene, new_job
+from tests.conformance.builders import FAILED, QUEUE, RAISED, RETURNED, TASK, Scene, new_job
+from tests.conformance.limiting import at_cost, through
 from tests.stores.postgres.shared import connected, hired, opened
 from tests.support.flows import Trip, Waits, any_of, failed, new_flow
 
@@ -134,6 +136,29 @@ async def test_a_copied_job_is_written_as_any_other(url: str, clock: ManualClock
         assert await rows(url, *(job.id for job in copied)) == expected * COPY_FROM_JOBS
 
 
+async def test_a_copied_job_with_limits_is_written_as_any_other(
+    url: str, clock: ManualClock
+) -> None:
+    options = at_cost({"tenant:a": 2, "host:": 1})
+    jobs = [new_job(**options) for _ in range(COPY_FROM_JOBS)]
+    later = [new_job(delay=60.0, **options)]
+    assert can_copy([*jobs, *later])
+    async with opened(url, clock=clock) as store:
+        await store.limits.declare({"tenant": Concurrency(400), "host": Concurrency(400)})
+        await store.jobs.insert([*jobs, *later])
+        alone = [new_job(**options), new_job(delay=60.0, **options)]
+        for job in alone:
+            await store.jobs.insert([job])
+        assert equal(await rows(url, jobs[0].id, alone[0].id))
+        assert equal(await rows(url, later[0].id, alone[1].id))
+        passed = await store.limits.of([job.id for job in (*jobs, *later, *alone)])
+        assert len(passed) == len(jobs) + 3
+        assert len(set(passed.values())) == 1
+        claimed = await store.jobs.claim(await hired(store), [Want(QUEUE, 500)], [TASK])
+        assert len(claimed) == len(jobs) + 1
+        assert (await store.limits.recount(10)).wrong == ()
+
+
 @pytest.mark.parametrize(
     "options", [{"ties": int(Tie.WATCHED)}, {"blocked": True}, {"unique": Unique("one of them")}]
 )
@@ -209,7 +234,7 @@ async def finish_generally(store: PostgresStore, move: Transition) -> list[Verdi
     """Make a move by the general statement, whatever it is."""
     assert isinstance(store.jobs, PostgresFinishing)
     jobs, moved = store.jobs, Moved()
-    asked = Asked([], [], [move], None)
+    asked = Asked([], [], [], [move], None)
     await store._connections.run(lambda session: jobs._move(session, asked, moved))
     return list(moved.verdicts.values())
 
@@ -275,6 +300,42 @@ async def test_both_ways_refuse_an_old_fence_and_change_nothing(
         assert await rows(url, one.id, other.id) == before
 
 
+async def test_a_success_with_permits_is_written_and_gives_back_as_any_other_end(
+    url: str, clock: ManualClock
+) -> None:
+    async with opened(url, clock=clock) as store:
+        await store.limits.declare({"tenant": Concurrency(5)})
+        short, general = await two_running(store, **through("tenant:a"))
+        move = decide(short, Returned('"done"'))
+        assert move.is_plain_success_with_permits
+        assert await store.jobs.finish([move]) == [
+            Verdict(short.id, True, JobState.SUCCEEDED, short.fence)
+        ]
+        [bucket] = await store.limits.get(["tenant:a"])
+        assert bucket.in_use == 1
+        await finish_generally(store, decide(general, Returned('"done"')))
+        [bucket] = await store.limits.get(["tenant:a"])
+        assert bucket.in_use == 0
+        assert equal(await rows(url, short.id, general.id))
+
+
+async def test_a_batch_of_many_kinds_of_ends_gives_everything_back(url: str) -> None:
+    async with opened(url) as store:
+        await store.limits.declare({"tenant": Concurrency(9)})
+        worker = await hired(store)
+        await store.jobs.insert([new_job(**through("tenant:a")) for _ in range(4)])
+        await store.jobs.insert([new_job()])
+        jobs = await store.jobs.claim(worker, [Want(QUEUE, 9)], [TASK])
+        ends: list[End] = [RETURNED, RAISED, RETURNED, FAILED, RETURNED]
+        verdicts = await store.jobs.finish(
+            [decide(job, end) for job, end in zip(jobs, ends, strict=True)]
+        )
+        assert [verdict.accepted for verdict in verdicts] == [True] * 5
+        [bucket] = await store.limits.get(["tenant:a"])
+        assert bucket.in_use == 0
+        assert (await store.limits.recount(10)).wrong == ()
+
+
 async def test_a_success_of_a_node_is_written_as_any_other_end(
     url: str, clock: ManualClock
 ) -> None:
@@ -315,5 +376,17 @@ async def test_a_success_of_a_node_is_written_as_any_other_end(
 async def end_node_generally(store: PostgresStore, move: Transition) -> list[Verdict]:
     """End a node by the general statements, whatever its end is."""
     assert isinstance(store.jobs, PostgresFinishing)
-    moved = await store.jobs._apply(Asked([], [], [move], None))
+    moved = await store.jobs._apply(Asked([], [], [], [move], None))
     return list(moved.verdicts.values())
+
+
+async def test_a_plain_job_that_a_new_total_counts_leaves_it_at_its_end(url: str) -> None:
+    """It began before there was one, so its worker takes it for a plain job."""
+    async with opened(url) as store:
+        one, other = await two_running(store)
+        await store.queues.tune(QUEUE, QueueSettings(max_running=1))
+        moves = [decide(one, RETURNED), decide(other, RAISED)]
+        assert moves[0].is_plain_success
+        assert [verdict.accepted for verdict in await store.jobs.finish(moves)] == [True, True]
+        [total] = await store.limits.get([f"queue:{QUEUE}"])
+        assert total.in_use == 0

@@ -55,6 +55,17 @@ async def damaged(scene: Scene) -> Finding:
 
 
 @in_columns("job", "ready")
+async def test_a_claim_of_its_neighbours_leaves_a_damaged_job_in_its_place(
+    scene: Scene, file: Path, table: str, column: str
+) -> None:
+    before, job, behind = [await scene.enqueue() for _ in range(3)]
+    harm(file, table, column, job)
+    assert ids(await scene.claim(10)) == [before, behind]
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("select job_id from holdfast_ready").fetchall() == [(job,)]
+
+
+@in_columns("job", "ready")
 async def test_a_damaged_job_does_not_block_its_queue(
     scene: Scene, file: Path, table: str, column: str
 ) -> None:

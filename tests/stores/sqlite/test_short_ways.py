@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.clock import ManualClock
@@ -21,6 +22,7 @@ from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Claimed, NewJob
 from holdfast.job.ties import Tie
+from holdfast.limits.model import Budget, Concurrency, Rate
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.contract.store import Store
@@ -28,6 +30,7 @@ from holdfast.store.open import open_store
 from holdfast.store.sqlite import finishing, inline_writer
 from holdfast.store.sqlite.transaction import Transaction
 from tests.conformance.builders import FAILED, RAISED, RETURNED, TASK, new_job, new_worker
+from tests.conformance.limiting import at_cost, through
 from tests.support.flows import Waits, any_of, new_flow
 from tests.support.flows import failed as flow_failed
 
@@ -76,7 +79,7 @@ async def claim_all(store: Store, worker: WorkerId) -> list[Claimed]:
 
 
 def close_the_way_of_successes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finishing, "_succeed", lambda tx, transitions: False)
+    monkeypatch.setattr(finishing, "_succeed", lambda tx, transitions, bound: False)
 
 
 async def all_succeed(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[Verdict]:
@@ -155,6 +158,45 @@ async def test_plain_successes_end_as_by_the_long_way(
     assert await theatre.play("long", scene) == short
 
 
+def jobs_with_limits() -> list[NewJob]:
+    return [
+        new_job(),
+        new_job(**through("tenant:a", "github:")),
+        new_job(**through("tenant:a", "github:")),
+        new_job(deadline_in=60.0, **through("tenant:b")),
+        new_job(**at_cost({"tokens:a": 30, "tenant:a": 1})),
+        new_job(**at_cost({"tokens:a": 40, "tenant:a": 1})),
+    ]
+
+
+async def through_limits(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[Verdict]:
+    await store.limits.declare({"tenant": Concurrency(4), "github": Rate(9, per=64)})
+    await store.limits.declare({"tokens": Budget(90, soft=50)})
+    await store.jobs.insert([*jobs, *waiting_behind(jobs)])
+    claimed = await claim_all(store, worker)
+    spent = {claimed[0].id: (("tokens", 7),), claimed[-1].id: (("tokens", 3),)}
+    await claim_all(store, worker)  # parks who waits
+    moves = [decide(job, RETURNED) for job in claimed]
+    return await store.jobs.finish(
+        [msgspec.structs.replace(move, spent=spent.get(move.id, ())) for move in moves]
+    )
+
+
+def waiting_behind(jobs: list[NewJob]) -> list[NewJob]:
+    """More of the last kind, under ids that are the same in both plays."""
+    last = jobs[-1]
+    return [msgspec.structs.replace(last, id=JobId(f"{last.id[:-4]}{n:04}")) for n in range(3)]
+
+
+async def test_successes_with_permits_end_as_by_the_long_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theatre = Theatre(tmp_path, jobs_with_limits())
+    short = await theatre.play("short", through_limits)
+    close_the_way_of_successes(monkeypatch)
+    assert await theatre.play("long", through_limits) == short
+
+
 async def test_a_lease_with_ties_never_takes_the_short_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,8 +204,8 @@ async def test_a_lease_with_ties_never_takes_the_short_way(
     short: list[bool] = []
     succeed = finishing._succeed
 
-    def noting(tx: Transaction, transitions: object) -> bool:
-        short.append(succeed(tx, transitions))  # type: ignore[arg-type]
+    def noting(tx: Transaction, transitions: object, bound: int) -> bool:
+        short.append(succeed(tx, transitions, bound))  # type: ignore[arg-type]
         return short[-1]
 
     monkeypatch.setattr(finishing, "_succeed", noting)

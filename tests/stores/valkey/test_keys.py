@@ -18,10 +18,12 @@ from holdfast.job.signal import NewSignal, SignalLimits
 from holdfast.job.step import StepRecord
 from holdfast.job.stream import Keep, NewFrames
 from holdfast.job.unique import Unique
+from holdfast.limits.model import Budget
 from holdfast.schedule.model import Decision
 from holdfast.store.contract.audit import Act, new_act_id
 from holdfast.store.contract.facts import WorkerFacts
 from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.limits import Take
 from holdfast.store.contract.measures import KEPT, JobTimes, Measure, Step
 from holdfast.store.contract.operations import (
     Advance,
@@ -89,9 +91,13 @@ async def _some_flows(scene: Scene) -> None:
 
 
 async def _some_limits(scene: Scene) -> None:
-    """A line that is open, and one that is parked at a bucket which time will open."""
+    """A line that is open, one that is parked at a bucket which time will open, and a budget of
+    which something is to be told."""
     await limited(scene, tenant=5)
+    await scene.store.limits.put("tokens", Budget(9, soft=1, every="day"))
+    await scene.store.limits.take([Take("tokens:a", 5)])
     await scene.store.limits.drain({"tenant:shut": 3600.0})
+    await scene.enqueue(queue="fair", **through(fair="acme", weight=3))
     for bucket in ("tenant:shut", "tenant:open"):
         await scene.enqueue_many(2, queue="limited", **through(bucket))
     assert len(await scene.claim(1, "limited")) == 1

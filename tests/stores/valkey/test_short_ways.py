@@ -1,5 +1,6 @@
-"""The short ways, `jobs/insert_ready` and `jobs/succeed`: taken by plain jobs alone, and leaving
-exactly what the long ways leave."""
+"""The short ways in (`jobs/insert_ready`, `jobs/insert_limited`) and out (`jobs/succeed`,
+`jobs/succeed_limited`): taken by jobs that are plain, or plain but for their limits, alone, and
+leaving exactly what the long ways leave."""
 
 from __future__ import annotations
 
@@ -18,14 +19,18 @@ from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
 from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.valkey.claiming import INLINE_BODIES
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
 from tests.conformance.builders import QUEUE, Scene, new_job
+from tests.conformance.limiting import limited, nothing_is_wrong, through
 
 POLICIES = [Policy(), Policy(timeout=9), Policy(timeout=0.5, keep_result=False)]
 TIED = int(Tie.WATCHED)
+LIMITED = through("tenant:a", "host:")
+WITH_OR_WITHOUT_LIMITS = pytest.mark.parametrize("more", [{}, LIMITED], ids=["plain", "limited"])
 
 
 @pytest.fixture
@@ -49,6 +54,9 @@ JOBS: dict[str, dict[str, Any]] = {
     "priority, tags, headers": {"priority": 3, "tags": ("a",), "headers": "{}"},
     "a timeout": {"policy": Policy(timeout=9)},
     "ties": {"ties": TIED},
+    "limits": LIMITED,
+    "limits and other ties": {**LIMITED, "ties": TIED | LIMITED["ties"]},
+    "limits and a delay": {**LIMITED, "delay": 60.0},
     "blocked": {"blocked": True},
     "blocked and ties": {"blocked": True, "ties": TIED},
     "a delay": {"delay": 60.0},
@@ -64,7 +72,7 @@ async def test_a_job_is_inserted_by_the_short_way_if_it_is_plain(
 ) -> None:
     job = new_job(**options)
     await scene.store.jobs.insert([job])
-    assert called == ["jobs/insert_ready" if job.is_plain else "jobs/insert"]
+    assert called == [_way_in([job])]
 
 
 @pytest.mark.parametrize("options", JOBS.values(), ids=JOBS)
@@ -73,14 +81,23 @@ async def test_a_batch_is_inserted_by_the_short_way_if_all_of_it_is_plain(
 ) -> None:
     jobs = [new_job(), new_job(**options), new_job()]
     await scene.store.jobs.insert(jobs)
-    is_plain = all(job.is_plain for job in jobs)
-    assert called == ["jobs/insert_ready" if is_plain else "jobs/insert"]
+    assert called == [_way_in(jobs)]
+
+
+def _way_in(jobs: Sequence[NewJob]) -> str:
+    if all(job.is_plain for job in jobs):
+        return "jobs/insert_ready"
+    if all(job.is_plain_with_permits for job in jobs):
+        return "jobs/insert_limited"
+    return "jobs/insert"
 
 
 ENDS: dict[str, dict[str, Any]] = {
     "a return": {},
     "a result": {"result": '"x"'},
     "ties": {"ties": TIED},
+    "permits": {"ties": int(Tie.PERMITS)},
+    "permits and an error": {"ties": int(Tie.PERMITS), "error": ErrorEntry(1, "E", "m")},
     "another state": {"to": JobState.FAILED},
     "no attempt spent": {"spend": 0},
     "a crash": {"crash": 1},
@@ -95,14 +112,17 @@ ENDS: dict[str, dict[str, Any]] = {
 async def test_an_end_takes_the_short_way_if_it_is_a_plain_success(
     scene: Scene, called: list[str], changes: dict[str, Any]
 ) -> None:
-    claimed = await scene.running(ties=changes.get("ties", 0))
+    ties = changes.get("ties", 0)
+    await limited(scene, tenant=1, host=1)
+    claimed = await scene.running(**(LIMITED if ties & Tie.PERMITS else {"ties": ties}))
     move = msgspec.structs.replace(
         Transition(claimed.id, claimed.fence, JobState.SUCCEEDED, spend=1), **changes
     )
     called.clear()
     [verdict] = await scene.store.jobs.finish([move])
     assert verdict.accepted
-    assert called == ["jobs/succeed" if move.is_plain_success else "jobs/finish"]
+    short = "jobs/succeed_limited" if move.is_plain_success_with_permits else "jobs/finish"
+    assert called == ["jobs/succeed" if move.is_plain_success else short]
 
 
 async def test_a_waiting_job_is_ended_by_the_long_way(scene: Scene, called: list[str]) -> None:
@@ -127,24 +147,71 @@ async def test_a_job_that_was_tied_after_its_claim_is_ended_by_the_long_way(
     assert [job.result for job in await scene.store.jobs.get([plain.id, tied.id])] == ["x"] * 2
 
 
+PLAINLY, WITH_LIMITS = "jobs/claim", "jobs/claim_limited"
+
+
+async def test_a_claim_takes_the_short_way_unless_limits_matter(
+    scene: Scene, called: list[str]
+) -> None:
+    """Lines that wait at a full bucket matter to nobody."""
+    await limited(scene, tenant=0)
+    await scene.enqueue(**through("tenant:a"))
+    called.clear()
+    assert await scene.claim(10) == []
+    assert called == [PLAINLY, WITH_LIMITS]
+    called.clear()
+    for _ in range(2):
+        job = await scene.enqueue()
+        assert [one.id for one in await scene.claim(10)] == [job]
+    assert called == ["jobs/insert_ready", WITH_LIMITS, "jobs/insert_ready", PLAINLY]
+
+
+async def test_a_claim_takes_the_long_way_when_lines_may_go_on(
+    scene: Scene, called: list[str]
+) -> None:
+    await limited(scene, tenant=1)
+    jobs = await scene.enqueue_many(2, **through("tenant:a"))
+    [held] = await scene.claim(10)
+    for _ in range(2):
+        assert await scene.claim(10) == []
+    called.clear()
+    await scene.finish(held)
+    assert [one.id for one in await scene.claim(10)] == jobs[1:]
+    assert called == ["jobs/succeed_limited", PLAINLY, WITH_LIMITS]
+
+
+@pytest.mark.parametrize("settings", [{"max_running": 9}, {"aging": 5.0}])
+async def test_a_claim_takes_the_long_way_in_a_queue_with_a_total_or_aging(
+    scene: Scene, called: list[str], settings: dict[str, Any]
+) -> None:
+    await scene.store.queues.tune(QUEUE, QueueSettings(**settings))
+    called.clear()
+    assert await scene.claim(1, "other") == []
+    assert await scene.claim(1) == []
+    assert await scene.claim(1) == []
+    assert called == [PLAINLY, PLAINLY, WITH_LIMITS, WITH_LIMITS]
+
+
 # What the ways leave
 
 
+@WITH_OR_WITHOUT_LIMITS
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_the_short_way_in_leaves_what_the_long_way_leaves(
-    scene: Scene, called: list[str], policy: Policy, count: int
+    scene: Scene, called: list[str], policy: Policy, count: int, more: dict[str, Any]
 ) -> None:
-    options: dict[str, Any] = {"policy": policy, "priority": -3, "tags": ("a",), "headers": "{}"}
+    options = {"policy": policy, "priority": -3, "tags": ("a",), "headers": "{}", **more}
     short = [new_job(queue="größer", **options) for _ in range(count)]
     long = [new_job(queue="kleiner", run_at=scene.after(-60), **options) for _ in range(count)]
     await scene.store.jobs.insert(short)
     await scene.store.jobs.insert(long)
-    assert called == ["jobs/insert_ready", "jobs/insert"]
+    assert called == [_way_in(short), "jobs/insert"]
     assert await _left(scene, short) == await _left(scene, long)
     await _require_places(scene)
 
 
+@WITH_OR_WITHOUT_LIMITS
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("deadline", [None, 600.0])
@@ -154,8 +221,10 @@ async def test_the_short_way_out_leaves_what_the_long_way_leaves(
     policy: Policy,
     count: int,
     deadline: float | None,
+    more: dict[str, Any],
 ) -> None:
-    options: dict[str, Any] = {"policy": policy, "deadline_in": deadline}
+    await limited(scene, tenant=9, host=9)
+    options = {"policy": policy, "deadline_in": deadline, **more}
     short = [new_job(queue="größer", **options) for _ in range(count)]
     long = [new_job(queue="kleiner", **options) for _ in range(count)]
     ends: list[list[Transition]] = []
@@ -168,7 +237,8 @@ async def test_the_short_way_out_leaves_what_the_long_way_leaves(
     # A batch that names a job twice goes to the script that knows every move.
     verdicts = await scene.store.jobs.finish([*ends[1], ends[1][0]])
     assert [verdict.accepted for verdict in verdicts] == [True] * count + [False]
-    assert called == ["jobs/succeed", "jobs/finish"]
+    assert called == ["jobs/succeed_limited" if more else "jobs/succeed", "jobs/finish"]
+    await nothing_is_wrong(scene)
     assert await _left(scene, short) == await _left(scene, long)
     assert await scene.store.jobs.count(JobFilter()) == {JobState.SUCCEEDED: 2 * count}
     await _require_places(scene)

@@ -20,11 +20,12 @@ OF_RECONCILERS = "reconciler."
 
 class SlotFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The slots of one queue or pattern: `used` by handlers, `stuck` with handlers that went on
-    after their time, `free`."""
+    after their time, `free`. `share`: how many of them may be used of a queue that has a total."""
 
     used: int = 0
     free: int = 0
     stuck: int = 0
+    share: int | None = None
 
 
 class ReconcilerFacts(msgspec.Struct, frozen=True):
@@ -47,7 +48,8 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     child processes. `memory`: bytes. `loop_lag`: how late its event loop turns.
     `store_out_of_reach_for`: since the store stopped answering it, or 0. `unwritten`: ends that the
     store has not answered yet. `leaving`: it claims no more. `resting`: tasks that it does not
-    claim for a while, because the children of their pools fail. `last_errors`: by reconciler.
+    claim for a while, because the children of their pools fail. `labels`: what it
+    can do that others may not. `last_errors`: by reconciler.
 
     `counts` are since its registration: `claimed`, `ended`, `handed_back`, `refused_writes`,
     `discarded`, `telemetry_dropped`, and those of its reconcilers.
@@ -63,6 +65,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     unwritten: int | None = None
     leaving: bool | None = None
     resting: list[str] = []
+    labels: list[str] = []
     python: str | None = None
     platform: str | None = None
     last_errors: dict[str, str] = {}

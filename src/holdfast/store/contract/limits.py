@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 import msgspec
 
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.limits.model import BucketInfo, LimitInfo, Miscount, Settings
+from holdfast.job.passing import Passed
+from holdfast.limits.model import Alarm, BucketInfo, LimitInfo, Miscount, Settings
 
 IDLE_SECONDS = 600.0
 """How long a bucket that holds nothing keeps its row."""
@@ -34,6 +35,32 @@ class Recounted(msgspec.Struct, frozen=True):
     cursor: str | None = None
 
 
+class Take(msgspec.Struct, frozen=True):
+    """Units that a running handler asks of a bucket. The buckets of `beside` are taken too, all or
+    none: those that lead to the bucket of a budget by its path. Who gives back says `at` which
+    moment it was granted."""
+
+    bucket: str
+    units: int = 1
+    beside: tuple[str, ...] = ()
+    at: int = 0
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        return (*self.beside, self.bucket)
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """Whether a take was granted, and `at` which moment, in microseconds of the store's clock. If
+    not, `wait` is how many seconds later there is room, None where time alone does not make it.
+    `refused` says why it can never be granted."""
+
+    granted: bool
+    wait: float | None = None
+    refused: str | None = None
+    at: int = 0
+
+
 class Limits(Protocol):
     """Definitions of limits, and the buckets that claims count in.
 
@@ -41,6 +68,7 @@ class Limits(Protocol):
     holds up something, is drained, or has settings of its own. Whoever changes a limit lets the
     jobs that wait for it be looked at again, and wakes their workers. Nothing that runs is
     stopped: a bucket that holds more than a lowered limit lets none begin until enough have ended.
+    `holdfast.limits.admission` states what each kind of limit does.
     """
 
     async def declare(self, limits: Mapping[str, Settings]) -> None:
@@ -68,12 +96,44 @@ class Limits(Protocol):
         at once, and forgets the throttles of the bucket."""
         ...
 
+    async def take(self, takes: Sequence[Take]) -> list[Taken]:
+        """Take permits for what a handler does, one take after the other. A rate counts them, and
+        a budget spends them. They belong to no lease: no end gives them back. Lines that wait at
+        a bucket are no concern of a take. Refused where the limit is not defined or is a
+        concurrency, which only a lease can hold, and for more than the limit ever lets pass."""
+        ...
+
+    async def give(self, takes: Sequence[Take]) -> None:
+        """Give back permits that were granted `at` a moment and were not used. What a rate has
+        regained since then is not given back again."""
+        ...
+
+    async def adjust(self, bucket: str, amount: int) -> BucketInfo:
+        """Let so much more be spent of a budget in its period, or less if below 0. Raises
+        `BadOption` if the limit is no budget."""
+        ...
+
+    async def reset(self, buckets: Collection[str]) -> list[BucketInfo]:
+        """Let these budgets and rates forget what was spent and what began. Raises `BadOption`
+        for a concurrency: only ends give back what it counts."""
+        ...
+
+    async def alarms(self, limit: int) -> list[Alarm]:
+        """Up to about so many alarms of budgets that nobody has told yet. Each comes once in a
+        bucket's period, to one caller."""
+        ...
+
+    async def weigh(self, fair: str, weight: int | None) -> None:
+        """Let the lines of this key of fairness have this weight in every queue, whatever their
+        jobs say; None leaves it to the jobs again. It counts from their next turn on."""
+        ...
+
     async def find(self, names: Collection[str] = ()) -> list[LimitInfo]:
         """These limits, or all, by name."""
         ...
 
-    async def of(self, ids: Collection[JobId]) -> dict[JobId, str]:
-        """The buckets that these jobs pass (`holdfast.job.passing`). Jobs without limits are left
+    async def of(self, ids: Collection[JobId]) -> dict[JobId, Passed]:
+        """The buckets that these jobs pass, and at which costs. Jobs without limits are left
         out."""
         ...
 
@@ -101,14 +161,18 @@ class Limits(Protocol):
         mend: bool = True,
     ) -> Recounted:
         """Compare up to `limit` buckets with the leases that name them. There must be no
-        difference: the count and the lease change in the same write. With `mend`, those that differ
+        difference: a bucket counts what the leases that name it cost, and both change in the same
+        write. With `mend`, those that differ
         are corrected, and the rows of buckets that have held nothing for `idle_for` seconds are
         removed."""
         ...
 
-    async def held_up(self, queues: Collection[str], tasks: Collection[str]) -> int:
+    async def held_up(
+        self, queues: Collection[str], tasks: Collection[str], labels: Collection[str] | None = None
+    ) -> int:
         """How many ready jobs of these queues and tasks wait at buckets that are shut and count no
-        job: no end of a job will let them begin, only time or an operator."""
+        job, or need a label that is not among these, if any are given: no end of a job will let
+        them begin, only time, an operator or another worker."""
         ...
 
     async def opens_in(self) -> float | None:

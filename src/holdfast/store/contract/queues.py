@@ -20,13 +20,18 @@ RETAINED_BY: Mapping[JobState, str] = {
 
 
 class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an operator may tune on a live queue. None leaves it to the job's own policy."""
+    """What an operator may tune on a live queue. None leaves it to the job's own policy.
+    `max_running`: so many of its jobs run at once in all workers together; None for no total.
+    `aging`: so many seconds of waiting count as much as one step of priority, so that no job waits
+    for ever behind jobs of lower numbers; None for strict priorities."""
 
     throttle_base: float = 1.0
     throttle_cap: float = 300.0
     retain_succeeded: float | None = None
     retain_failed: float | None = None
     retain_other: float | None = None
+    max_running: int | None = None
+    aging: float | None = None
 
     def keep_for(self, state: JobState) -> float | None:
         """Seconds that a job is kept which ended like this."""
@@ -104,7 +109,8 @@ class Queues(Protocol):
         ...
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
-        """Replace the settings of a queue (made if absent)."""
+        """Replace the settings of a queue (made if absent). A new total counts the jobs that run
+        already, and stops none of them."""
         ...
 
     async def waiting(self) -> Sequence[str]:

@@ -64,6 +64,15 @@ class ProgressReport(msgspec.Struct, frozen=True):
     progress: Progress
 
 
+class SpendReport(msgspec.Struct, frozen=True):
+    """What one running attempt has spent so far, by limit; refused when its fence is old. These are
+    totals: the same report twice counts once. Limits that it does not name keep theirs."""
+
+    id: JobId
+    fence: int
+    spent: dict[str, int]
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """How a job stands, for those who wait for its result. `fingerprint` is that of the error
     which ended it."""

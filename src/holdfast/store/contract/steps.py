@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holdfast.job.ids import JobId
+from holdfast.job.signal import Signal
 from holdfast.job.step import Step, StepRecord
+
+
+class Recalled(NamedTuple):
+    """What a job has written down and what it was sent, each in its order."""
+
+    steps: list[Step]
+    signals: list[Signal]
 
 
 class Steps(Protocol):
@@ -27,4 +35,9 @@ class Steps(Protocol):
     async def load(self, ids: Sequence[JobId]) -> dict[JobId, list[Step]]:
         """The steps of these jobs in the order of their numbers. Jobs without steps are left
         out."""
+        ...
+
+    async def recall(self, ids: Sequence[JobId]) -> dict[JobId, Recalled]:
+        """The steps and the signals of these jobs, in one look: what an attempt needs that goes on
+        where another one left. Jobs that have neither are left out."""
         ...

@@ -20,6 +20,8 @@ class Topic(StrEnum):
     LEAD = "lead"  # the leader of role `name` has left
     ERRANDS = "errands"  # a flow owes something
     OPERATIONS = "operations"  # an operation is to run; only polls tell it
+    FLEET = "fleet"  # workers came or left, or the total of queue `name` was changed
+    LIMITS = "limits"  # a budget has reached its soft amount, or overran
     STREAMS = "streams"  # frames were written by a job whose id ends with `name`
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -74,10 +74,22 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     def serves(self, queue: str) -> bool:
         return choice_of(queue, self.queues) is not None
 
+    def can_do(self, labels: Iterable[str]) -> bool:
+        """Whether it has all of these labels."""
+        return set(labels) <= set(self.facts.labels)
+
     def slots_for(self, queue: str) -> int:
         """The slots of the queue; those of a pattern are shared by all queues that it fits."""
         choice = choice_of(queue, self.queues)
         return 0 if choice is None else self.queues[choice]
+
+    @property
+    def all_slots(self) -> int:
+        """Its slots that are not lost to stuck handlers, as it said last: those that queues share
+        are counted once."""
+        if self.facts.slots is None:
+            return sum(self.queues.values())
+        return sum(one.used + one.free for one in self.facts.slots.values())
 
     def stuck_for(self, queue: str) -> int:
         """The slots of the queue, or of its pattern, that are lost to stuck handlers."""
@@ -136,6 +148,27 @@ class Beat(msgspec.Struct, frozen=True):
     orders: tuple[Order, ...] = ()
 
 
+class QueueTotal(msgspec.Struct, frozen=True):
+    """A queue of which only so many jobs may run in all workers together (`max_running`). `slots`:
+    the workers that may claim from it, by id, with the slots that each has for it."""
+
+    queue: str
+    total: int
+    slots: dict[WorkerId, int] = {}
+
+    @classmethod
+    def gathered(
+        cls, totals: Iterable[tuple[str, int]], workers: Iterable[tuple[WorkerId, str]]
+    ) -> list[QueueTotal]:
+        """From the queues with their totals, and the workers with what they serve, as a store
+        keeps it."""
+        serving = [(worker, counts_in(text)) for worker, text in sorted(workers)]
+        return [
+            cls(queue, total, {w: n[c] for w, n in serving if (c := choice_of(queue, n))})
+            for queue, total in sorted(totals)
+        ]
+
+
 LATELY = 60.0
 """Seconds after which a poll no longer tells that something is overdue: sweeps find it. Before
 that moment stand, under an old snapshot, dead rows that a poll would have to walk over."""
@@ -188,6 +221,12 @@ class Workers(Protocol):
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
         """Say in one look what a worker of these queues and tasks may not have been woken
         for. It is asked for all day long, so it costs no more than a claim of nothing."""
+        ...
+
+    async def fleet(self, queues: Collection[str]) -> list[QueueTotal]:
+        """Those of these queues that have a total, with the workers that share it. `register`,
+        `deregister`, `request_drain` and a changed total (`Queues.tune`) tell workers to ask
+        again (`Topic.FLEET`, with the name of the queue if it is about one)."""
         ...
 
     async def request_drain(self, ids: Sequence[WorkerId]) -> list[WorkerId]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from holdfast.job.record import NewJob
-from holdfast.store.body import BODY, LISTS, body_reader
+import msgspec
 
+from holdfast.job.record import NewJob
+from holdfast.store.body import BODY, LISTS, SHARED, body_reader
+
+_encoder = msgspec.json.Encoder()
 _PARAMETER = re.compile(r"\$(\d+)")
 
 
@@ -25,6 +28,10 @@ def body_words(script: str) -> Mapping[str, str]:
         "body_arrays": ", ".join(f"${number}::text[]" for number, _ in numbered),
         "body_values": ", ".join(f"${number}::text{_cast(name)}" for number, name in numbered),
         "body_given": ", ".join(name + _cast(name) for name in BODY),
+        "shared": ", ".join(SHARED),
+        "shared_values": ", ".join(
+            f"${number}::text{_cast(name)}" for number, name in enumerate(SHARED, first)
+        ),
     }
 
 
@@ -43,8 +50,18 @@ def array_literal(texts: Sequence[str]) -> str:
     return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
+def list_as_text(texts: Sequence[str | None]) -> str:
+    """Many texts as one JSON list: the driver looks at each value of an array as long as the
+    server takes to insert it."""
+    return _encoder.encode(texts).decode()
+
+
 body_values = body_reader(flat=array_literal, empty="{}")
 """The parameters of `{{body_values}}`, from a new job."""
+
+
+shared_values = body_reader(SHARED, flat=array_literal, empty="{}")
+"""The parameters of `{{shared_values}}`, from one of the jobs."""
 
 
 def body_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:

@@ -10,21 +10,29 @@ a while (`LostClaims`); the next claim first asks which jobs those took, and ans
 
 from __future__ import annotations
 
+import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from holdfast.job.ids import WorkerId
-from holdfast.job.record import Claimed
+from holdfast.job.passing import total_name
+from holdfast.job.record import MAY_BEGIN, Claimed, NodeFacts
+from holdfast.job.ties import NODE
+from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Want
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.pool import Record
+from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
 
 ASK_EVERY_SECONDS = 1.0
 LATEST_COMMIT_SECONDS = 30
+WIDER, WIDENED_AT_MOST = 4, 5
+"""A claim that meets jobs which have to wait looks at so many times more, and so often. Others are
+left to the next claim."""
 """A statement may commit so long after its own timeout, and not later."""
 
 
@@ -85,6 +93,17 @@ class Scan:
     skipped: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a worker asks for, and the numbers of the statements so far that may have given it
+    jobs."""
+
+    worker: WorkerId
+    tasks: list[str]
+    labels: list[str]
+    numbers: list[int]
+
+
 class PostgresClaiming(JobVerbs):
     """See `holdfast.store.contract.claiming.Claiming` for what the verb promises."""
 
@@ -94,12 +113,18 @@ class PostgresClaiming(JobVerbs):
         self._lost_claims = LostClaims(patience)
         self._last_number = random.getrandbits(62)
         self._known_tasks: tuple[str, ...] = ()
-        self._limited: dict[str, bool] = {}
-        """The queues in which jobs with limits wait, and whether their lines are to be opened
-        first. A claim of jobs without limits tells."""
+        self._limited = set[str]()
+        """The queues in which jobs with limits may begin. A claim of jobs without limits tells."""
+        self._ruled = set[str]()
+        """The queues that have a total or let jobs age, as far as that is known; told in the same
+        way."""
 
     async def claim(
-        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+        self,
+        worker: WorkerId,
+        wants: Sequence[Want],
+        tasks: Sequence[str],
+        labels: Collection[str] = (),
     ) -> list[Claimed]:
         wants = [want for want in wants if want.limit > 0]
         if not wants or not tasks:
@@ -113,56 +138,160 @@ class PostgresClaiming(JobVerbs):
                 return recovered
         numbers: list[int] = []
         try:
-            found = await self._claim(worker, wants, tasks, numbers)
+            asked = Claim(worker, list(tasks), sorted(set(labels)), numbers)
+            found = await self._claim(asked, wants)
+            nodes = await self._facts(found)
         except BaseException:
             # The caller hears nothing of what the statements before this one took either.
             for number in numbers:
                 self._lost_claims.add(worker, number)
             raise
-        return [rows.claimed(row) for row in found]
+        if nodes is None:
+            return [rows.claimed(row) for row in found]
+        return [rows.claimed(row, nodes.get(row["job_id"], MAY_BEGIN)) for row in found]
 
-    async def _claim(
-        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], numbers: list[int]
-    ) -> list[Record]:
+    async def _claim(self, asked: Claim, wants: Sequence[Want]) -> list[Record]:
         """Jobs with limits have a part of their queues, as far as such jobs are known to wait; then
         come those without limits, and then whatever fills the rest."""
         found: list[Record] = []
-        for want in wants:
+        known = self._ruled.copy()
+        free = [want for want in wants if want.queue not in known] if known else wants
+        for want in free:
             if want.queue in self._limited:
-                found += await self._admit(worker, want, tasks, numbers, shared=True)
-        scan = await self._scan(worker, _still_wanted(wants, found), tasks, numbers)
-        found += scan.found
-        doubtful = [want for want in _still_wanted(wants, found) if want.queue in scan.skipped]
-        if doubtful:
-            found += (await self._scan(worker, doubtful, tasks, numbers)).found
+                found += await self._admit(asked, want, shared=True)
+        found += await self._plain(asked, _still_wanted(free, found))
         if self._limited:
-            for want in _still_wanted(wants, found):
+            for want in _still_wanted(free, found):
                 if want.queue in self._limited:
-                    found += await self._admit(worker, want, tasks, numbers)
+                    found += await self._admit(asked, want)
+        if self._ruled:  # also those that this claim was the first to hear of
+            for want in _still_wanted(wants, found):
+                if want.queue in self._ruled:
+                    found += await self._by_rules(asked, want)
         return found
 
-    async def _admit(
+    async def _plain(self, asked: Claim, wants: Sequence[Want]) -> list[Record]:
+        scan = await self._scan(asked, wants)
+        found = scan.found
+        doubtful = [want for want in _still_wanted(wants, found) if want.queue in scan.skipped]
+        return found + (await self._scan(asked, doubtful)).found
+
+    async def _by_rules(self, asked: Claim, want: Want) -> list[Record]:
+        """Jobs of a queue that has a total, or lets jobs age."""
+        texts = await self._connections.fetch("queues/rules", want.queue)
+        rules = QueueSettings.from_json(texts[0][0] if texts else "{}")
+        if rules.aging is not None:
+            return await self._by_age(asked, want, rules)
+        if rules.max_running is None:
+            self._ruled.discard(want.queue)
+            return await self._claim(asked, [want])
+        found = await self._admit(asked, want, shared=True)
+        for left in _still_wanted([want], found):
+            found += await self._ruled_plain(asked, left, rules)
+        for left in _still_wanted([want], found):
+            found += await self._admit(asked, left)
+        return found
+
+    async def _by_age(self, asked: Claim, want: Want, rules: QueueSettings) -> list[Record]:
+        """The level that has waited longest for its priority goes first: a level is the jobs of one
+        priority, those with limits apart."""
+        found: list[Record] = []
+        done = set[tuple[int, bool]]()  # levels that had nothing to give
+        await self._connections.timed("limits/hear", want.queue)
+        values = (want.queue, asked.tasks, asked.labels, rules.aging)
+        while left := _still_wanted([want], found):
+            rows = await self._connections.fetch("limits/levels", *values)
+            levels = [row for row in rows if (row["priority"], row["plain"]) not in done]
+            if not levels:
+                break
+            more = await self._of_level(asked, left[0], rules, levels)
+            if not more:
+                done.add((levels[0]["priority"], levels[0]["plain"]))
+            found += more
+        return found
+
+    async def _of_level(
+        self, asked: Claim, want: Want, rules: QueueSettings, levels: Sequence[Record]
+    ) -> list[Record]:
+        """The first jobs of the first level, up to those that are as old as the next level."""
+        level = levels[0]["priority"]
+        if not levels[0]["plain"]:
+            return await self._admit(asked, Want(want.queue, 1, want.free), level=level)
+        until = levels[1]["age"] if len(levels) > 1 else math.inf
+        since = until - level * (rules.aging or 0.0)
+        values = (want.queue, level, since, want.limit)
+        [(count,)] = await self._connections.fetch("limits/as_old", *values)
+        few = Want(want.queue, max(1, count), want.free)
+        return await self._ruled_plain(asked, few, rules, (level, level))
+
+    async def _ruled_plain(
         self,
-        worker: WorkerId,
+        asked: Claim,
         want: Want,
-        tasks: Sequence[str],
-        numbers: list[int],
-        *,
-        shared: bool = False,
+        rules: QueueSettings,
+        levels: tuple[int, int] = (LOWEST, HIGHEST),
+    ) -> list[Record]:
+        """In one transaction: the total is locked, the jobs are taken and then counted."""
+        total = None if rules.max_running is None else total_name(want.queue)
+
+        async def work(session: Session) -> list[Record]:
+            limit = want.limit
+            if total is not None:
+                await session.timed("limits/make", [total])
+                rooms = await session.timed("limits/lock_total", total)
+                limit = min(limit, rooms[0]["room"]) if rooms else 0
+            if not limit:
+                return []
+            number, stretch = self._next_number(asked.numbers), ([levels[0]], [0], [levels[1]])
+            wanted = ([want.queue], [limit], [want.queue], *stretch, [want.free])
+            values = (asked.worker, asked.tasks, number, *wanted, True, total is not None)
+            found = [row for row in await session.timed("jobs/claim", *values) if row["job_id"]]
+            if found and total is not None:
+                await session.timed("limits/count_total", total, [row["job_id"] for row in found])
+            return found
+
+        return await self._connections.run(work, transaction=total is not None, again=False)
+
+    async def _facts(self, found: Sequence[Record]) -> dict[str, NodeFacts] | None:
+        """What a worker needs of the nodes among these jobs, without those that may simply begin;
+        None if there are no nodes."""
+        nodes = [row["job_id"] for row in found if row["ties"] & NODE]
+        if not nodes:
+            return None
+        told = await self._connections.fetch("flows/facts", ",".join(nodes))
+        return {job: NodeFacts(inputs, closing) for job, inputs, closing in told}
+
+    async def _admit(
+        self, asked: Claim, want: Want, *, shared: bool = False, level: int | None = None
     ) -> list[Record]:
         """Jobs with limits of one queue. One call gives the lines one turn each, and locks their
         buckets in order; so there is a call for each turn, until one gives nothing."""
-        if self._limited[want.queue]:
-            await self._connections.timed("limits/hear", [want.queue])
         found: list[Record] = []
-        while len(found) < want.limit:
+        widened = 0
+        while len(found) < want.limit and widened <= WIDENED_AT_MOST:
+            look = want.limit * WIDER**widened
             limit, free = want.limit - len(found), max(0, want.free - len(found))
-            number = self._next_number(numbers)
-            values = (worker, list(tasks), number, want.queue, limit, free, shared)
-            given = await self._connections.timed("limits/admit", *values, again=False)
+            given = await self._connections.timed(
+                "limits/admit",
+                asked.worker,
+                asked.tasks,
+                self._next_number(asked.numbers),
+                want.queue,
+                limit,
+                free,
+                shared,
+                look,
+                self._channel,
+                asked.labels,
+                level,
+                again=False,
+            )
+            if given and given[-1]["job_id"] is None:
+                given.pop()
+                widened += 1
+            elif shared or not given:
+                return found + given
             found += given
-            if shared or not given:
-                break
         return found
 
     def _next_number(self, numbers: list[int]) -> int:
@@ -170,9 +299,7 @@ class PostgresClaiming(JobVerbs):
         numbers.append(self._last_number)
         return self._last_number
 
-    async def _scan(
-        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], numbers: list[int]
-    ) -> Scan:
+    async def _scan(self, asked: Claim, wants: Sequence[Want]) -> Scan:
         if not wants:
             return Scan([], frozenset())
         began = time.monotonic()
@@ -181,8 +308,8 @@ class PostgresClaiming(JobVerbs):
         free = [want.free for want in wants]
         stretches = self._skip_points.stretches(queues, began)
         skipped = self._skip_points.queues
-        number = self._next_number(numbers)
-        values = (worker, list(tasks), number, queues, limits, *stretches, free)
+        number = self._next_number(asked.numbers)
+        values = (asked.worker, asked.tasks, number, queues, limits, *stretches, free, False, False)
         found = await self._connections.timed("jobs/claim", *values, again=False)
         found = self._without_marks(queues, found)
         self._skip_points.learn(found, {want.queue for want in _still_wanted(wants, found)})
@@ -191,13 +318,12 @@ class PostgresClaiming(JobVerbs):
         return Scan(list(found), skipped)
 
     def _without_marks(self, queues: Sequence[str], found: list[Record]) -> list[Record]:
-        """Jobs alone. The other rows, mostly none, come last and say where jobs with limits
-        wait."""
-        for queue in queues:
-            self._limited.pop(queue, None)
+        """Jobs alone. The other rows, mostly none, come last and say where jobs with limits wait,
+        and which queues have rules."""
+        self._limited.difference_update(queues)
         while found and found[-1]["job_id"] is None:
             mark = found.pop()
-            self._limited[mark["queue"]] = mark["ahead"]
+            (self._limited if mark["task"] is None else self._ruled).add(mark["queue"])
         return found
 
 

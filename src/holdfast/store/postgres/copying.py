@@ -9,7 +9,8 @@ from functools import partial
 
 from holdfast.job.policy import readable_part
 from holdfast.job.record import NewJob
-from holdfast.store.body import BODY, Values, body_reader
+from holdfast.job.ties import Tie
+from holdfast.store.body import SHARED, Values, body_reader
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.copy_format import (
     double,
@@ -23,30 +24,31 @@ from holdfast.store.postgres.copy_format import (
     uuid,
 )
 
+PERMITS = int(Tie.PERMITS)
 COPY_FROM_JOBS = 100
 """With half as many jobs one statement costs the same."""
 MOST_QUEUES_NAMED = 20
 """A wakeup for jobs of more queues than these names none, which means any."""
 
-_OF_MANY = tuple(name for name in BODY if name != "args")
-"""The fields of a body that jobs of one kind have in common."""
-_JOB = ("id", "args", "deadline_at", "timeout", "created_at", "task", *_OF_MANY)
+_JOB = ("id", "args", "deadline_at", "timeout", "created_at", "task", *SHARED)
 _READY = ("job_id", "queue", "priority", "task", "since")
 _SCHEDULED = ("job_id", "due_at", "queue", "priority", "task")
 _BLOCKED = ("job_id", "queue", "priority", "task")
 _DEADLINE = ("job_id", "at")
+_LINE = ("buckets", "costs")
+_LIMITED = ("job_id", *_LINE, "weight")
 
-_kind = body_reader(("task", *_OF_MANY))
+_kind = body_reader(("task", *SHARED))
 
 Keyed = list[tuple[bytes, NewJob]]
 Timed = list[tuple[bytes, NewJob, datetime]]
 
 
 def can_copy(jobs: Sequence[NewJob]) -> bool:
-    """True for many jobs of which each can be written by itself: without ties and unique key, and
-    waiting for nothing but time."""
+    """True for many jobs of which each can be written by itself: without unique key, tied to
+    nothing but limits, and waiting for nothing but time and those."""
     return len(jobs) >= COPY_FROM_JOBS and not any(
-        job.ties or job.blocked or job.unique is not None for job in jobs
+        job.ties & ~PERMITS or job.blocked or job.unique is not None for job in jobs
     )
 
 
@@ -84,8 +86,15 @@ async def copy_jobs(connections: Connections, session: Session, jobs: Sequence[N
     dated = _dated(keyed, now)
     tie = ("ties",) if any(job.ties for job in jobs) else ()
     await copy("job", _JOB, _bodies(keyed, now))
-    if ready:
-        await copy("ready", (*_READY, *tie), _placed(ready, moment(now), tie))
+    limited = [(key, job) for key, job in keyed if job.buckets] if tie else []
+    if limited:
+        await copy("limited", _LIMITED, _passing(limited))
+    if lined := [(key, job) for key, job in ready if job.buckets] if limited else []:
+        await copy("ready_limited", (*_READY, *tie, *_LINE), _lined(lined, moment(now)))
+        await _tell_lines(session, [job for _, job in lined])
+    if unlined := [(key, job) for key, job in ready if not job.buckets] if lined else ready:
+        place = "ready" if tie else "ready_plain"
+        await copy(place, (*_READY, *tie), _placed(unlined, moment(now), tie))
     if blocked:
         await copy("blocked", (*_BLOCKED, *tie), _placed(blocked, b"", tie))
     if later:
@@ -160,6 +169,26 @@ def _placed(keyed: Keyed, since: bytes, tie: tuple[str, ...]) -> Iterator[bytes]
         if (shared := turns.get(turn)) is None:
             shared = turns[turn] = _turn(job) + since + _ties(job, tie)
         yield head + key + shared
+
+
+def _passing(keyed: Keyed) -> Iterator[bytes]:
+    head = fields(len(_LIMITED))
+    for key, job in keyed:
+        yield head + key + text(job.buckets) + text(job.costs or "") + integer(job.weight)
+
+
+def _lined(keyed: Keyed, since: bytes) -> Iterator[bytes]:
+    """Rows of ready jobs that stand in lines."""
+    head = fields(len(_READY) + 1 + len(_LINE))
+    for key, job in keyed:
+        line = text(job.buckets) + text(job.costs or "")
+        yield head + key + _turn(job) + since + small(job.ties) + line
+
+
+async def _tell_lines(session: Session, jobs: Iterable[NewJob]) -> None:
+    lines = {(job.queue, job.priority, job.task, job.buckets): job.weight for job in jobs}
+    columns = map(list, zip(*lines, strict=True))
+    await session.fetch("limits/come", *columns, [*lines.values()])
 
 
 def _scheduled(later: Timed, tie: tuple[str, ...]) -> Iterator[bytes]:

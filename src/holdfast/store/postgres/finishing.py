@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from holdfast.errors import StoreUnavailable
 from holdfast.flow.model import CASCADE_LIMIT
 from holdfast.job.ids import JobId
@@ -26,10 +28,12 @@ from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
-from holdfast.store.postgres.buckets import give_back
+from holdfast.store.postgres.body import list_as_text
+from holdfast.store.postgres.buckets import throttle
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
 from holdfast.store.postgres.job_verbs import JobVerbs
+from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.rows import STATES
 from holdfast.store.postgres.settling import FLOW_TRY_SECONDS, Settling, settle
 from holdfast.store.postgres.steps import record
@@ -48,10 +52,11 @@ class Reclaim:
 
 @dataclass(slots=True)
 class Asked:
-    """The moves of one batch, no two of one job: plain successes, those of nodes, and all
-    others."""
+    """The moves of one batch, no two of one job: plain successes, those that give permits back,
+    those of nodes, and all others."""
 
     plain: list[Transition]
+    permits: list[Transition]
     nodes: list[Transition]
     others: list[Transition]
     reclaim: Reclaim | None
@@ -62,11 +67,14 @@ class Asked:
 @dataclass(slots=True)
 class Moved:
     """What the steps of one batch have done so far: the verdicts of accepted moves, the queue of
-    each job that the guarded moves took from its place, and the buckets that counted it."""
+    each job that the guarded moves took from its place, the buckets that counted it, the receipts
+    of all their leases, and which limits are defined of those that throttled jobs name."""
 
     verdicts: dict[JobId, Verdict] = field(default_factory=dict)
     queues: dict[JobId, str] = field(default_factory=dict)
-    receipts: dict[JobId, str] = field(default_factory=dict)
+    buckets: dict[JobId, str] = field(default_factory=dict)
+    receipts: list[str] = field(default_factory=list)
+    defined: frozenset[str] = frozenset()
 
 
 Step = Callable[[Session, Asked, Moved], Awaitable[None]]
@@ -145,8 +153,8 @@ class PostgresFinishing(JobVerbs):
                 raise
         # Somebody's open transaction has locked the job of a plain success, or the flow of a node.
         # The guarded moves pass a locked job by.
-        others = [*asked.plain, *asked.nodes, *asked.others]
-        return await self._apply(Asked([], [], others, asked.reclaim, pass_by=True))
+        others = [*asked.plain, *asked.permits, *asked.nodes, *asked.others]
+        return await self._apply(Asked([], [], [], others, asked.reclaim, pass_by=True))
 
     def _steps(self, asked: Asked) -> list[Step]:
         """The steps that this batch needs, in their order. All flows of a batch are locked at
@@ -168,10 +176,20 @@ class PostgresFinishing(JobVerbs):
             steps.append(self._settle)
             if asked.nodes:
                 steps.append(self._succeed_nodes)
-        if any(move.cool is not None for move in asked.others):
+        return [*steps, *self._last_steps(asked)]
+
+    def _last_steps(self, asked: Asked) -> list[Step]:
+        """Those that lock queues and buckets, for which claims wait."""
+        steps: list[Step] = []
+        drains = any(move.drains is not None for move in asked.others)
+        if drains:
+            steps.append(self._look_for_limits)
+        if drains or any(move.cool is not None for move in asked.others):
             steps.append(self._throttle)
-        if any(move.ties & Tie.PERMITS or move.drains is not None for move in asked.others):
-            steps.append(self._give_back)
+        if asked.permits:
+            steps.append(self._succeed_with_permits)
+        if drains:
+            steps.append(self._drain)
         return steps
 
     async def _record(self, session: Session, asked: Asked, moved: Moved) -> None:
@@ -200,18 +218,17 @@ class PostgresFinishing(JobVerbs):
     async def _succeed_nodes(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Successes of nodes, with all that follows from them. The statement locks their flows
         itself, so that a lone end is one round trip."""
-        moves = {move.id: move for move in asked.nodes}
-        for row in await session.timed(
+        moves = asked.nodes
+        refused = await session.timed(
             "flows/succeed",
             self._channel,
-            [*moves],
-            [move.fence for move in moves.values()],
-            [move.result for move in moves.values()],
+            ",".join([move.id for move in moves]),
+            ",".join([str(move.fence) for move in moves]),
+            list_as_text([move.result for move in moves]),
             None if self._waits_for_locks else milliseconds(FLOW_TRY_SECONDS),
             CASCADE_LIMIT,
-        ):
-            move = moves[JobId(row[0])]
-            moved.verdicts[move.id] = Verdict(move.id, True, JobState.SUCCEEDED, move.fence)
+        )
+        _note_successes(moves, refused, moved)
 
     async def _settle(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Decide what waits for the nodes that have ended."""
@@ -227,19 +244,35 @@ class PostgresFinishing(JobVerbs):
 
     async def _succeed(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Plain successes. The statement answers with those it refused: usually none."""
-        moves = asked.plain
-        refused = await session.timed(
-            "jobs/finish_succeeded",
+        refused = await session.timed("jobs/finish_succeeded", *self._succeeding(asked.plain))
+        _note_successes(asked.plain, refused, moved)
+        if refused:
+            # Their queue may have got a total since they began, which counts them.
+            names = {str(row[0]) for row in refused}
+            await self._give_back(
+                session, [move for move in asked.plain if move.id in names], [], moved
+            )
+
+    async def _succeed_with_permits(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """The same for jobs that hold permits. Gives back what the other moves owe too, because
+        the buckets of a batch are locked at once and in order."""
+        await self._give_back(session, asked.permits, moved.receipts, moved)
+
+    async def _give_back(
+        self, session: Session, moves: Sequence[Transition], receipts: list[str], moved: Moved
+    ) -> None:
+        values = (*self._succeeding(moves), self._channel, receipts, _all_spent(moves))
+        refused = await session.timed("limits/succeed", *values)
+        _note_successes(moves, refused, moved)
+
+    def _succeeding(self, moves: Sequence[Transition]) -> tuple[object, ...]:
+        return (
             [move.id for move in moves],
             [move.fence for move in moves],
             [move.result for move in moves],
             [move.keep_for for move in moves],
             None if self._waits_for_locks else milliseconds(LEASE_TRY_SECONDS),
         )
-        names = {str(row[0]) for row in refused}
-        for move in moves:
-            if move.id not in names:
-                moved.verdicts[move.id] = Verdict(move.id, True, JobState.SUCCEEDED, move.fence)
 
     async def _move(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Every other move, each under its guard."""
@@ -273,36 +306,47 @@ class PostgresFinishing(JobVerbs):
             self._waits_for_locks,
             [move.what.value for move in moves],
             SAMPLE_SECONDS,
+            not asked.permits,
+            [_spent(move) for move in moves],
+            [move.settles.value for move in moves],
         ):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])
             moved.queues[job] = row["queue"]
             if row["buckets"] is not None:
-                moved.receipts[job] = row["buckets"]
+                moved.buckets[job] = row["buckets"]
+                moved.receipts.append(row["receipt"])
 
-    async def _give_back(self, session: Session, asked: Asked, moved: Moved) -> None:
-        """What the ended leases counted. Last, because claims wait for the locks of buckets."""
+    async def _look_for_limits(self, session: Session, asked: Asked, moved: Moved) -> None:
+        named = {move.drains for move in asked.others if move.drains is not None}
+        rows = await session.fetch("limits/defined", [*named])
+        moved.defined = frozenset(row["name"] for row in rows)
+
+    async def _drain(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """Shut the buckets that throttled jobs name."""
         drains = {
             move.id: (move.drains, move.delay or 0.0)
             for move in asked.others
-            if move.drains is not None and move.id in moved.verdicts
+            if move.drains is not None
+            and move.drains in moved.defined
+            and move.id in moved.verdicts
         }
-        await give_back(session, self._channel, moved.receipts, drains)
+        if drains:
+            await throttle(session, self._channel, moved.buckets, drains)
 
     async def _throttle(self, session: Session, asked: Asked, moved: Moved) -> None:
-        """Let the queues of throttled jobs cool down, each for the longest time asked."""
+        """Let the queues of throttled jobs cool down, each for the longest time asked. A limit that
+        is not defined cannot be shut, so the queue cools down instead."""
         hints: dict[str, float] = {}
         for move in asked.others:
-            if move.cool is not None and (queue := moved.queues.get(move.id)) is not None:
-                hints[queue] = max(move.cool, hints.get(queue, 0.0))
+            undefined = move.drains is not None and move.drains not in moved.defined
+            wait = (move.delay or 0.0) if undefined else move.cool
+            if wait is not None and (queue := moved.queues.get(move.id)) is not None:
+                hints[queue] = max(wait, hints.get(queue, 0.0))
         untuned = QueueSettings()
-        await session.timed(
-            "queues/throttle",
-            [*hints],
-            [*hints.values()],
-            untuned.throttle_base,
-            untuned.throttle_cap,
-        )
+        base, cap = untuned.throttle_base, untuned.throttle_cap
+        if hints:
+            await session.timed("queues/throttle", [*hints], [*hints.values()], base, cap)
 
     async def _explain_refusals(
         self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]
@@ -316,17 +360,35 @@ class PostgresFinishing(JobVerbs):
 
 
 def _sorted_out(moves: Iterable[Transition], reclaim: Reclaim | None) -> Asked:
-    asked = Asked([], [], [], reclaim)
+    asked = Asked([], [], [], [], reclaim)
     for move in moves:
         if reclaim is not None:
             asked.others.append(move)
         elif move.is_plain_success:
             asked.plain.append(move)
+        elif move.is_plain_success_with_permits:
+            asked.permits.append(move)
         elif move.is_plain_success_of_node:
             asked.nodes.append(move)
         else:
             asked.others.append(move)
     return asked
+
+
+def _spent(move: Transition) -> str | None:
+    return msgspec.json.encode(dict(move.spent)).decode() if move.spent else None
+
+
+def _all_spent(moves: Sequence[Transition]) -> str | None:
+    spent = {move.id: dict(move.spent) for move in moves if move.spent}
+    return msgspec.json.encode(spent).decode() if spent else None
+
+
+def _note_successes(moves: Sequence[Transition], refused: Sequence[Record], moved: Moved) -> None:
+    names = {str(row[0]) for row in refused}
+    for move in moves:
+        if move.id not in names:
+            moved.verdicts[move.id] = Verdict(move.id, True, JobState.SUCCEEDED, move.fence)
 
 
 def _ends_node(move: Transition) -> bool:

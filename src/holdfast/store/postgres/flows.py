@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from holdfast.errors import KeyHeld, StoreUnavailable
-from holdfast.flow.kept import without_known
+from holdfast.flow.kept import without_known, written_out
 from holdfast.flow.model import (
     CloseWhat,
     FlowId,
@@ -30,6 +30,7 @@ from holdfast.store import borrowing
 from holdfast.store.borrowing import Borrowed
 from holdfast.store.contract.flows import Started
 from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.elements import add_elements
 from holdfast.store.postgres.flow_reading import PostgresFlowReading
 from holdfast.store.postgres.graphs import Added, add, start_on
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
@@ -84,8 +85,13 @@ class PostgresFlows(PostgresFlowReading):
             return await own.run(lambda session: start_on(session, own, flows, bound))
 
     async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
+        if len(growths) == 1 and (new := growths[0].elements) and not new.like.buckets:
+            grown = await add_elements(self._connections, growths[0], new)
+            if grown is not None:
+                return [grown]
+
         async def work(session: Session) -> list[Grown]:
-            return [await self._extend(session, growth) for growth in growths]
+            return [await self._extend(session, written_out(growth)) for growth in growths]
 
         return await self._locked({growth.flow for growth in growths}, work, [])
 

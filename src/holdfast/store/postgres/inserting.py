@@ -13,7 +13,7 @@ that runs a script by its name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import asyncpg
 
@@ -92,9 +92,15 @@ async def insert_on(
     return [batch.answer(job, first[job.id]) for job in jobs]
 
 
-async def _keep_buckets(on: RunsScripts, jobs: Iterable[NewJob]) -> set[JobId]:
-    limited = {job.id: job.buckets for job in jobs if job.buckets}
-    rows = await on.fetch("limits/keep", [*limited], [*limited.values()])
+async def _keep_buckets(on: RunsScripts, jobs: Collection[NewJob]) -> set[JobId]:
+    limited = [job for job in jobs if job.buckets]
+    rows = await on.fetch(
+        "limits/keep",
+        [job.id for job in limited],
+        [job.buckets for job in limited],
+        [job.costs for job in limited],
+        [job.weight for job in limited],
+    )
     return {JobId(row[0]) for row in rows}
 
 

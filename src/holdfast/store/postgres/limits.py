@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
+from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.passing import bucket_name
+from holdfast.job.passing import Passed, bucket_name, require_own_name
 from holdfast.limits.model import (
+    SECOND,
+    Alarm,
     BucketInfo,
+    Budget,
     LimitInfo,
     Miscount,
     Settings,
     from_json,
+    kind_of,
     require_override,
     require_same_kind,
     to_json,
 )
-from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted
+from holdfast.limits.turns import HEAVIEST
+from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted, Take, Taken
+from holdfast.store.postgres import taking
+from holdfast.store.postgres.buckets import bucket, look_again
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.pool import Record
+
+T = TypeVar("T")
 
 
 class PostgresLimits:
@@ -33,16 +44,16 @@ class PostgresLimits:
             await _require_same_kinds(session, limits)
             texts = [to_json(one) for one in limits.values()]
             changed = await session.fetch("limits/declare", [*limits], texts)
-            await self._look_again(session, limits=[row["name"] for row in changed])
+            await look_again(session, self._channel, limits=[row["name"] for row in changed])
 
         if limits:
             await self._connections.run(work, transaction=True)
 
     async def put(self, name: str, settings: Settings) -> LimitInfo:
         async def work(session: Session) -> LimitInfo:
-            await _require_same_kinds(session, {name: settings})
+            await _require_same_kinds(session, {name: settings}, edits=True)
             await session.fetch("limits/put", name, to_json(settings))
-            await self._look_again(session, limits=[name])
+            await look_again(session, self._channel, limits=[name])
             return (await _find(session, [name]))[0]
 
         return await self._connections.run(work, transaction=True, again=False)
@@ -54,7 +65,7 @@ class PostgresLimits:
             require_override(name, await _find(session, [name]), settings)
             text = None if settings is None else to_json(settings)
             await session.timed("limits/override", bucket, text)
-            await self._look_again(session, buckets=[bucket])
+            await look_again(session, self._channel, buckets=[bucket])
             return (await _look(session, [bucket]))[0]
 
         return await self._connections.run(work, transaction=True)
@@ -62,7 +73,7 @@ class PostgresLimits:
     async def retire(self, names: Collection[str]) -> list[str]:
         async def work(session: Session) -> list[str]:
             retired = [row["name"] for row in await session.fetch("limits/retire", [*names])]
-            await self._look_again(session, limits=retired)
+            await look_again(session, self._channel, limits=retired)
             return sorted(retired)
 
         return await self._connections.run(work, transaction=True) if names else []
@@ -70,17 +81,48 @@ class PostgresLimits:
     async def drain(self, buckets: Mapping[str, float]) -> None:
         async def work(session: Session) -> None:
             await session.timed("limits/drain", [*buckets], [*buckets.values()])
-            await self._look_again(session, buckets=[*buckets])
+            await look_again(session, self._channel, buckets=[*buckets])
 
         if buckets:
             await self._connections.run(work, transaction=True)
 
+    async def take(self, takes: Sequence[Take]) -> list[Taken]:
+        if not takes:
+            return []
+        return await self._write(lambda session: taking.take(session, self._channel, takes))
+
+    async def give(self, takes: Sequence[Take]) -> None:
+        if takes:
+            await self._write(lambda session: taking.give(session, self._channel, takes))
+
+    async def adjust(self, bucket: str, amount: int) -> BucketInfo:
+        async def work(session: Session) -> BucketInfo:
+            await taking.adjust(session, self._channel, bucket, amount)
+            return (await _look(session, [bucket]))[0]
+
+        return await self._write(work)
+
+    async def reset(self, buckets: Collection[str]) -> list[BucketInfo]:
+        async def work(session: Session) -> list[BucketInfo]:
+            await taking.reset(session, self._channel, buckets)
+            return await _look(session, buckets)
+
+        return await self._write(work) if buckets else []
+
+    async def alarms(self, limit: int) -> list[Alarm]:
+        return await self._write(lambda session: taking.alarms(session, self._channel, limit))
+
+    async def weigh(self, fair: str, weight: int | None) -> None:
+        if weight is not None:
+            checks.count("weight", weight, most=HEAVIEST)
+        await self._connections.fetch("limits/weigh", fair, weight)
+
     async def find(self, names: Collection[str] = ()) -> list[LimitInfo]:
         return await self._connections.run(lambda session: _find(session, names))
 
-    async def of(self, ids: Collection[JobId]) -> dict[JobId, str]:
+    async def of(self, ids: Collection[JobId]) -> dict[JobId, Passed]:
         found = await self._connections.fetch("limits/of", [*ids]) if ids else []
-        return {JobId(row["job_id"]): row["buckets"] for row in found}
+        return {JobId(row["job_id"]): Passed(row["buckets"], row["costs"]) for row in found}
 
     async def get(self, buckets: Collection[str]) -> list[BucketInfo]:
         return await self._connections.run(lambda session: _look(session, buckets))
@@ -116,26 +158,33 @@ class PostgresLimits:
             transaction=True,
         )
 
-    async def held_up(self, queues: Collection[str], tasks: Collection[str]) -> int:
-        [(count,)] = await self._connections.timed("limits/held_up", [*queues], [*tasks])
+    async def held_up(
+        self, queues: Collection[str], tasks: Collection[str], labels: Collection[str] | None = None
+    ) -> int:
+        has = None if labels is None else [*labels]
+        [(count,)] = await self._connections.timed("limits/held_up", [*queues], [*tasks], has)
         return int(count)
 
     async def opens_in(self) -> float | None:
         [(seconds,)] = await self._connections.timed("limits/opens_in")
         return None if seconds is None else max(0.0, seconds)
 
-    async def _look_again(
-        self, session: Session, *, buckets: Collection[str] = (), limits: Collection[str] = ()
-    ) -> None:
-        """Let claims look again at buckets that hold lines up, and wake those who wait there."""
-        if buckets or limits:
-            await session.timed("limits/look_again", self._channel, [*buckets], [*limits])
+    async def _write(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Not repeated after a lost connection: it may have been counted."""
+        return await self._connections.run(work, transaction=True, again=False)
 
 
-async def _require_same_kinds(session: Session, limits: Mapping[str, Settings]) -> None:
+async def _require_same_kinds(
+    session: Session, limits: Mapping[str, Settings], *, edits: bool = False
+) -> None:
+    for name in limits:
+        require_own_name(name)
     counting = {row["name"] for row in await session.fetch("limits/counts", [*limits])}
     for known in await _find(session, limits):
-        require_same_kind(known, limits[known.name], counts=known.name in counting)
+        settings = limits[known.name]
+        require_same_kind(known, settings, counts=known.name in counting)
+        if (edits or not known.edited) and kind_of(known.settings) != kind_of(settings):
+            await session.fetch("limits/forget_books", known.name)
 
 
 async def _find(session: Session, names: Collection[str]) -> list[LimitInfo]:
@@ -158,18 +207,28 @@ async def _look(session: Session, buckets: Collection[str]) -> list[BucketInfo]:
 
 
 def _info(row: Record) -> BucketInfo:
-    override = None if row["override"] is None else from_json(row["override"])
-    defined = None if row["settings"] is None else from_json(row["settings"])
+    found, now = bucket(row), row["now"]
+    opens_at = found.opens_at(now, found.needs or 1)
+    resets = found.settings.period(now).end if isinstance(found.settings, Budget) else None
     return BucketInfo(
-        name=row["name"],
-        settings=None if defined is None else (override or defined),
-        override=override,
-        retired=row["retired"],
-        in_use=row["in_use"],
+        name=found.name,
+        settings=found.settings,
+        override=None if row["override"] is None else from_json(row["override"]),
+        retired=found.retired,
+        in_use=found.in_use,
+        spent=found.counted(now),
+        room=found.room(now),
         waiting=row["waiting"],
-        drained_for=row["drained_for"],
-        opens_in=row["opens_in"],
+        needs=found.needs if row["waiting"] else None,
+        drained_for=_until(found.shut_until, now) if found.is_shut(now) else None,
+        opens_in=_until(opens_at, now),
+        resets_in=_until(resets, now),
+        soft_reached=found.soft_reached(now),
     )
+
+
+def _until(moment: int | None, now: int) -> float | None:
+    return None if moment is None else max(0, moment - now) / SECOND
 
 
 async def _recount(session: Session, limit: int, after: str, idle_for: float | None) -> Recounted:
@@ -183,8 +242,19 @@ async def _recount(session: Session, limit: int, after: str, idle_for: float | N
         for row in page
         if row["in_use"] != held.get(row["name"], 0)
     )
-    if wrong and idle_for is not None:
-        values = ([one.bucket for one in wrong], [one.held for one in wrong])
-        await session.timed("limits/correct", *values)
-    idle = [] if idle_for is None else await session.timed("limits/forget_idle", names, idle_for)
-    return Recounted(len(page), wrong, len(idle), names[-1] if len(page) == limit else None)
+    forgotten = 0
+    if idle_for is not None:
+        if wrong:
+            values = ([one.bucket for one in wrong], [one.held for one in wrong])
+            await session.timed("limits/correct", *values)
+        forgotten = await _forget_idle(session, names, idle_for)
+    return Recounted(len(page), wrong, forgotten, names[-1] if len(page) == limit else None)
+
+
+async def _forget_idle(session: Session, names: Sequence[str], idle_for: float) -> int:
+    idle = [row["name"] for row in await session.timed("limits/idle", names, idle_for)]
+    if not idle:
+        return 0
+    rows = await session.timed("limits/get", idle)
+    empty = [row["name"] for row in rows if bucket(row).keeps_nothing(row["now"])]
+    return len(await session.fetch("limits/forget_idle", empty))

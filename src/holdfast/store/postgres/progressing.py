@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from holdfast.job.ids import JobId
 from holdfast.job.record import Progress
-from holdfast.store.contract.records import ProgressReport
+from holdfast.store.contract.records import ProgressReport, SpendReport
 from holdfast.store.postgres.job_verbs import JobVerbs
 
 
@@ -26,6 +28,21 @@ class PostgresProgressing(JobVerbs):
             [report.progress.checkpoint_json for report in merged],
         )
         held = {(str(row["job_id"]), row["fence"]) for row in kept}
+        return [(report.id, report.fence) in held for report in reports]
+
+    async def report_spend(self, reports: Sequence[SpendReport]) -> list[bool]:
+        if not reports:
+            return []
+        merged: dict[tuple[JobId, int], dict[str, int]] = {}
+        for report in reports:
+            merged.setdefault((report.id, report.fence), {}).update(report.spent)
+        kept = await self._connections.fetch(
+            "jobs/report_spend",
+            [job for job, _ in merged],
+            [fence for _, fence in merged],
+            [msgspec.json.encode(spent).decode() for spent in merged.values()],
+        )
+        held = {(JobId(row[0]), row[1]) for row in kept}
         return [(report.id, report.fence) in held for report in reports]
 
 

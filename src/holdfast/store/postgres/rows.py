@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
+from holdfast.job.record import Claimed, ErrorEntry, Job, Live, NodeFacts, Progress
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.schedule.model import Decision, LedgerEntry, Schedule, decode_definition
@@ -31,7 +31,7 @@ def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def claimed(row: Any) -> Claimed:
+def claimed(row: Any, node: NodeFacts | None = None) -> Claimed:
     """From a row of claim.sql or lost_claims.sql, in the order of its columns: this is the hot
     one, so columns are not looked up by name, and few are converted."""
     (
@@ -74,6 +74,7 @@ def claimed(row: Any) -> Claimed:
         checkpoint,
         ahead,
         ties,
+        node,
     )
 
 

@@ -30,11 +30,17 @@ from importlib.resources.abc import Traversable
 from holdfast.job.happening import FIRST_KEPT, NEWEST_KEPT
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import TRANSITIONS, UNTIMED, WAITING, JobState
+from holdfast.store.contract.queues import RETAINED_BY
 from holdfast.store.postgres.body import body_words
 
 PACKAGE = "holdfast.store.postgres"
 
+_SETTINGS = " ".join(f"when '{state}' then '{name}'" for state, name in RETAINED_BY.items())
+
 WORDS = {
+    # The setting of a queue that says how long a job is kept which ended in `state`.
+    "retained_by": f"case state {_SETTINGS} end",
+    "cancelled_retained_by": f"'{RETAINED_BY[JobState.CANCELLED]}'",
     # The time to believe: what a test's clock says, or the beginning of this very call. Not of the
     # transaction, which may be a caller's and may have lasted a while.
     "now": "coalesce($1::timestamptz, statement_timestamp())",
@@ -47,7 +53,7 @@ WORDS = {
     "life_kept": str(FIRST_KEPT + NEWEST_KEPT + ERRORS_KEPT),
 }
 
-PLACES = {
+PLACES: Mapping[str, list[str]] = {
     # Where a job waits; all but ready without a line.
     "waiting": sorted(WAITING),
     "unlined": sorted(WAITING - {JobState.READY}),
@@ -55,6 +61,8 @@ PLACES = {
     "untimed": sorted(UNTIMED),
     # Those of them that an attempt can end in.
     "untimed_end": sorted(UNTIMED & TRANSITIONS[JobState.RUNNING]),
+    # What attempts of a job with steps have recorded.
+    "recorded": ["step", "signal", "frames", "live_frames"],
 }
 
 _EACH = re.compile(r"\{\{each ([a-z_]+)\}\}\n?(.*?)\{\{end\}\}\n?", re.DOTALL)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from holdfast.job.checks import LONGEST_WAIT
 from holdfast.job.ids import JobId
 from holdfast.job.step import Step, StepRecord
+from holdfast.store.contract.steps import Recalled
 from holdfast.store.postgres.connection import Connections, Session
-from holdfast.store.postgres.pool import Record
+from holdfast.store.postgres.signals import to_signal
 
 
 class PostgresSteps:
@@ -31,6 +33,18 @@ class PostgresSteps:
         if ids:
             for row in await self._connections.fetch("steps/load", list(ids)):
                 found.setdefault(JobId(row[0]), []).append(_step(row))
+        return found
+
+    async def recall(self, ids: Sequence[JobId]) -> dict[JobId, Recalled]:
+        found: dict[JobId, Recalled] = {}
+        if ids:
+            for row in await self._connections.fetch("steps/recall", list(ids)):
+                job, is_step, name, n, *_, key, taken_by = row
+                of_job = found.setdefault(JobId(job), Recalled([], []))
+                if is_step:
+                    of_job.steps.append(_step((job, *row[2:14])))
+                else:
+                    of_job.signals.append(to_signal((job, n, name, row[6], key, taken_by, row[11])))
         return found
 
 
@@ -67,7 +81,7 @@ def _first_of_each(records: Sequence[StepRecord]) -> Sequence[StepRecord]:
     return records if len(first) == len(records) else list(first.values())
 
 
-def _step(row: Record) -> Step:
+def _step(row: Iterable[Any]) -> Step:
     _, name, n, fence, tries, result, kind, message, version, until, at, awaits, undo = row
     return Step(
         name=name,

@@ -6,6 +6,7 @@ import os
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
+from holdfast.errors import BadOption
 from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.failures import Failures
 from holdfast.store.contract.flows import Flows
@@ -89,9 +90,19 @@ class PostgresStore:
             if os.environ.get(AUTO_MIGRATE, "").lower() in {"1", "true", "yes", "on"}:
                 await self._schema.migrate()
             await self._schema.require_current()
+            await self._require_read_committed()
         except BaseException:
             await self._connections.close()
             raise
+
+    async def _require_read_committed(self) -> None:
+        """Claims lock first and look then: under a snapshot of the whole transaction they would
+        count what others have changed meanwhile as it was before."""
+        [(found,)] = await self._connections.fetch("store/isolation")
+        if found != "read committed":
+            raise BadOption(
+                "default_transaction_isolation of the database", "read committed", found
+            )
 
     async def close(self) -> None:
         await self._listener.close()

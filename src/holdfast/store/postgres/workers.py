@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
@@ -13,6 +13,7 @@ from holdfast.store.contract.workers import (
     Drain,
     Held,
     News,
+    QueueTotal,
     WorkerInfo,
     to_counts,
 )
@@ -38,6 +39,7 @@ class PostgresWorkers:
             worker.version,
             lease,
             worker.facts.to_json(),
+            self._connections.options.channel,
         )
 
     async def heartbeat(
@@ -61,6 +63,14 @@ class PostgresWorkers:
         values = (worker, list(queues), LATELY, MOST_COUNTED)
         return News(*(await self._connections.timed("workers/poll", *values))[0])
 
+    async def fleet(self, queues: Collection[str]) -> list[QueueTotal]:
+        found = await self._connections.timed("workers/fleet", list(queues))
+        totals = {row["name"]: row["total"] for row in found}
+        workers = {
+            WorkerId(str(row["id"])): row["queues"] for row in found if row["id"] is not None
+        }
+        return QueueTotal.gathered(totals.items(), workers.items())
+
     async def request_drain(self, ids: Sequence[WorkerId]) -> list[WorkerId]:
         if not ids:
             return []
@@ -70,7 +80,8 @@ class PostgresWorkers:
 
     async def deregister(self, worker: WorkerId, facts: WorkerFacts | None = None) -> None:
         last = None if facts is None else facts.to_json()
-        await self._connections.fetch("workers/deregister", worker, last)
+        channel = self._connections.options.channel
+        await self._connections.fetch("workers/deregister", worker, last, channel)
 
     async def counts(self) -> dict[str, int]:
         found = await self._connections.fetch("workers/counts")

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.flow.elements import element_ids
+from holdfast.flow.kept import written_out
 from holdfast.flow.model import FlowId, Grown, Growth, NewFlow, NewNode, NodeInfo
 from holdfast.store.contract.flows import Flows, Started
 from holdfast.store.sealed.records import Records, shown_or_opened
@@ -43,9 +45,7 @@ class SealedFlows:
         return self._flows.start_within_sync(connection, [self._flow(flow) for flow in flows])
 
     async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
-        return await self._flows.extend(
-            [_replace(growth, nodes=self._nodes(growth.nodes)) for growth in growths]
-        )
+        return await self._flows.extend([self._growth(growth) for growth in growths])
 
     async def nodes(self, flow: FlowId, limit: int, after: str | None = None) -> list[NodeInfo]:
         return [self._opened(node) for node in await self._flows.nodes(flow, limit, after)]
@@ -54,6 +54,17 @@ class SealedFlows:
         key = flow.unique_key
         hidden = None if key is None else self._records.sealing.unique_key(key)
         return _replace(flow, nodes=self._nodes(flow.nodes), unique_key=hidden)
+
+    def _growth(self, growth: Growth) -> Growth:
+        new = growth.elements
+        if new is None or new.like.headers is not None:  # which are bound to the id of each
+            plain = written_out(growth)
+            return _replace(plain, nodes=self._nodes(plain.nodes))
+        ids = element_ids(growth.by, new.indexes)
+        pairs = zip(ids, new.args, strict=True)
+        seal = self._records.new_job
+        args = tuple(seal(_replace(new.like, id=job, args=args)).args for job, args in pairs)
+        return _replace(growth, elements=_replace(new, args=args))
 
     def _nodes(self, nodes: Sequence[NewNode]) -> tuple[NewNode, ...]:
         return tuple(_replace(node, job=self._records.new_job(node.job)) for node in nodes)

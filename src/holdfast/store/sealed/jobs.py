@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 from holdfast.errors import PartlyInserted
@@ -113,11 +113,16 @@ class SealedJobs(SealedWithin):
         self.promote = jobs.promote
         self.prune = jobs.prune
         self.ahead = jobs.ahead
+        self.report_spend = jobs.report_spend
 
     async def claim(
-        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+        self,
+        worker: WorkerId,
+        wants: Sequence[Want],
+        tasks: Sequence[str],
+        labels: Collection[str] = (),
     ) -> list[Claimed]:
-        records, claimed = self._records, await self._jobs.claim(worker, wants, tasks)
+        records, claimed = self._records, await self._jobs.claim(worker, wants, tasks, labels)
         held = [job.id for job in claimed if records.is_held(job)]
         keys = {job.id: job.unique_key for job in await self._jobs.get(held)} if held else {}
         return [records.claimed(job, keys.get(job.id)) for job in claimed]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.job.ids import JobId
 from holdfast.job.step import Step, StepRecord
-from holdfast.store.contract.steps import Steps
+from holdfast.store.contract.steps import Recalled, Steps
 from holdfast.store.sealed.records import Records
 
 
@@ -23,4 +23,15 @@ class SealedSteps:
         return {
             job: [self._records.step(job, one) for one in some]
             for job, some in (await self._steps.load(ids)).items()
+        }
+
+    async def recall(self, ids: Sequence[JobId]) -> dict[JobId, Recalled]:
+        """As `load`, and as `SealedSignals.of`."""
+        records = self._records
+        return {
+            job: Recalled(
+                [records.step(job, one) for one in some.steps],
+                [records.signal(job, one) for one in some.signals],
+            )
+            for job, some in (await self._steps.recall(ids)).items()
         }

@@ -48,6 +48,7 @@ def parameters(which: JobFilter) -> dict[str, object]:
     """The parameters of the part `filter`; None means any. Only pieces of texts are searched for: a
     number with an exponent is found sooner by reading the JSON than by a pattern."""
     body, piece = BodyTest.of(which), Piece.best(which.args)
+    of_tags = Piece.best({tag: tag for tag in which.tags})
     if piece is not None and piece.unless is Unusual.EXPONENT:
         piece = None
     dated = which.created_after is not None or which.created_before is not None
@@ -69,7 +70,7 @@ def parameters(which: JobFilter) -> dict[str, object]:
         "error_text": which.error_text or None,
         "body": None if body is None else to_json_object(msgspec.to_builtins(body)),
         "in_body": dated or body is not None,
-        "has_tags": bool(which.tags),
+        "tags_piece": None if of_tags is None else of_tags.text,
         "has_headers": which.schedule is not None,
         "args_piece": None if piece is None else piece.text,
     }

@@ -3,21 +3,24 @@
 The rows are read first, and all of a kind are then written together. That is safe because the
 write lock is held from the start, and it measured faster than one guarded statement for each job.
 
-Plain successes, which are nearly all moves, go a shorter way, and so do those of nodes. All others
-are applied by the steps of `moves`.
+Plain successes, which are nearly all moves, go a shorter way, and so do those of nodes and those
+that hold permits. All others are applied by the steps of `moves`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
+from typing import NamedTuple
 
 from holdfast.errors import IllegalMove
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, require_legal_moves
+from holdfast.job.outcome import Settles, Transition, require_legal_moves
 from holdfast.job.state import JobState
-from holdfast.job.ties import Tie
+from holdfast.job.ties import BINDING, Tie
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
+from holdfast.store.sqlite.buckets import Receipt, give_back, totals
 from holdfast.store.sqlite.moves import Found, Move, apply
 from holdfast.store.sqlite.places import Narrow, at, locate
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros
@@ -51,33 +54,48 @@ class SqliteFinishing(Verbs):
 
 
 def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
-    """Plain successes and those of nodes go a shorter way; all other moves, and all of a kind of
+    """Successes that have little to settle go a shorter way; all other moves, and all of a kind of
     which one does not stand, are applied step by step. Successes of nodes come last: a blocked node
     that is to end does so before it could be released."""
-    plain: dict[JobId, Transition] = {}
-    nodes: dict[JobId, Transition] = {}
-    others: list[Transition] = []
-    for transition in transitions:
-        if transition.is_plain_success:
-            plain[transition.id] = transition
-        elif transition.is_plain_success_of_node:
-            nodes[transition.id] = transition
-        else:
-            others.append(transition)
+    plain, holding, nodes, others = _by_way(transitions)
     _require_legal(others)
     if with_steps := [one for transition in others for one in transition.steps]:
         record(tx, with_steps)
         others = _without_met_waits(tx, others)
     if not _are_distinct(transitions):
         return _apply(tx, transitions, _find(tx, transitions))
-    if plain and not _succeed(tx, plain.values()):
-        others += plain.values()
+    if plain and not _succeed(tx, plain, BINDING):
+        others += plain
+    if holding and not _succeed(tx, holding, BINDING & ~int(Tie.PERMITS)):
+        others += holding
     verdicts = _applied(tx, others)
-    if nodes and not _succeed_nodes(tx, nodes.values()):
-        verdicts |= _applied(tx, list(nodes.values()))
+    if nodes and not _succeed_nodes(tx, nodes):
+        verdicts |= _applied(tx, nodes)
     return [
         verdicts.get(transition.id) or Verdict(transition.id, True) for transition in transitions
     ]
+
+
+class _ByWay(NamedTuple):
+    plain: list[Transition]
+    holding: list[Transition]
+    nodes: list[Transition]
+    others: list[Transition]
+
+
+def _by_way(transitions: Sequence[Transition]) -> _ByWay:
+    """Plain successes, those that hold permits, those of nodes, and all other moves."""
+    found = _ByWay([], [], [], [])
+    for transition in transitions:
+        if transition.is_plain_success:
+            found.plain.append(transition)
+        elif transition.is_plain_success_with_permits:
+            found.holding.append(transition)
+        elif transition.is_plain_success_of_node:
+            found.nodes.append(transition)
+        else:
+            found.others.append(transition)
+    return found
 
 
 def _without_met_waits(tx: Transaction, moves: list[Transition]) -> list[Transition]:
@@ -129,21 +147,39 @@ def _are_distinct(transitions: Sequence[Transition]) -> bool:
 # The short way: attempts that returned ------------------------------------------------------
 
 
-def _succeed(tx: Transaction, transitions: Collection[Transition]) -> bool:
-    """Apply plain successes if every one of them stands; otherwise change nothing.
+def _succeed(tx: Transaction, transitions: Collection[Transition], bound: int) -> bool:
+    """Apply plain successes if every one of them stands and has none of the ties in `bound`;
+    otherwise change nothing.
 
     Each lot that is kept equally long is copied from the leases to the outcomes by one
     statement, which checks fences and ties. Whether all of them stood is a count.
     """
     sql = steps("jobs/finish")
     tx.run(sql["try"])
-    stood = _copy(tx, transitions) == len(transitions)
+    stood = _copy(tx, transitions, bound) == len(transitions)
     if stood:
-        _leave_leases(tx, to_json(transition.id for transition in transitions))
+        ids = to_json(transition.id for transition in transitions)
+        receipts = _receipts(tx, transitions) if bound != BINDING else []
+        _leave_leases(tx, ids)
+        if receipts:
+            give_back(tx, receipts, {})
     else:
         tx.run(sql["undo"])
     tx.run(sql["tried"])
     return stood
+
+
+def _receipts(tx: Transaction, transitions: Collection[Transition]) -> list[Receipt]:
+    """What the leases of these successes have counted. Those that say what they have spent are
+    read one by one, all others that are alike together."""
+    sql = steps("jobs/finish")["receipts"]
+    lots = [([one.id], one.spent) for one in transitions if one.spent]
+    lots.append(([one.id for one in transitions if not one.spent], ()))
+    return [
+        Receipt(buckets, costs, leases, totals(kept, said), Settles.ESTIMATE)
+        for ids, said in lots
+        for buckets, costs, kept, leases in tx.rows(sql, (to_json(ids),))
+    ]
 
 
 def _succeed_nodes(tx: Transaction, transitions: Collection[Transition]) -> bool:
@@ -174,19 +210,24 @@ def _leave_leases(tx: Transaction, ids: str) -> None:
         tx.run(sql["drop deadlines"], (ids,))
 
 
-def _copy(tx: Transaction, transitions: Collection[Transition]) -> int:
+def _copy(tx: Transaction, transitions: Collection[Transition], bound: int) -> int:
     """Write the outcomes of those transitions that stand; returns how many stand."""
     alike: dict[tuple[float | None, int], dict[str, str | None]] = {}
     for transition in transitions:
         key = (transition.keep_for, transition.fence)
         alike.setdefault(key, {})[transition.id] = transition.result
-    copy = steps("jobs/finish")["succeed"]
+    copy = _succeed_without(bound)
     stood = 0
     for (keep_for, fence), results in alike.items():
         expires_at = None if keep_for is None else after(tx.now, keep_for)
         times = (tx.now, expires_at, LATEST, tx.now)
         stood += tx.changed(copy, (*times, to_json_object(results), fence))
     return stood
+
+
+@cache
+def _succeed_without(bound: int) -> str:
+    return steps("jobs/finish")["succeed"].replace("{{bound}}", str(bound))
 
 
 # The long way -------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast.flow.kept import without_known
+from holdfast.flow.elements import element_ids, element_names
+from holdfast.flow.kept import without_known, written_out
 from holdfast.flow.model import (
     UNHELD,
     CloseWhat,
@@ -14,6 +15,7 @@ from holdfast.flow.model import (
     Grown,
     Growth,
     Mending,
+    NewElements,
     NewFlow,
     Reopening,
     is_bad_end,
@@ -26,6 +28,7 @@ from holdfast.job.what import What
 from holdfast.store.borrowing_sqlite import run_on
 from holdfast.store.contract.flows import Started
 from holdfast.store.sqlite import happenings
+from holdfast.store.sqlite.elements import add_elements
 from holdfast.store.sqlite.flow_reading import SqliteFlowReading
 from holdfast.store.sqlite.graphs import grow, replace_gates, write_flows
 from holdfast.store.sqlite.happenings import NewHappening
@@ -161,14 +164,33 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
         return Grown.OVER
     if not tx.rows(sql["held"], (growth.by, growth.fence, growth.flow)):
         return Grown.NOT_HELD
-    if (left := _not_known(tx, growth)) is None:
+    if (new := growth.elements) is not None and not new.like.buckets:
+        names = element_names(new.map, new.indexes)
+        if not tx.rows(sql["names"], (growth.flow, to_json(names))):
+            return _extend_by_elements(tx, growth, new)
+    if (left := _not_known(tx, written_out(growth))) is None:
         return Grown.GROWN
-    if not _are_blocked(tx, set(left.gates) - {node.job.id for node in left.nodes}):
+    if not _are_blocked(tx, left.flow, set(left.gates) - {node.job.id for node in left.nodes}):
         return Grown.TARGET_GONE
-    [(epoch,)] = tx.rows(sql["grown"], {"id": left.flow, "nodes": len(left.nodes)})
-    tx.run(sql["graph"], {"flow_id": left.flow, "graph": left.graph})
+    epoch = _note_growth(tx, left, len(left.nodes))
     grow(tx, left.flow, epoch, left.nodes, left.gates)
     return Grown.GROWN
+
+
+def _extend_by_elements(tx: Transaction, growth: Growth, new: NewElements) -> Grown:
+    if not _are_blocked(tx, growth.flow, new.behind):
+        return Grown.TARGET_GONE
+    ids = element_ids(growth.by, new.indexes)
+    add_elements(tx, growth, new, ids, _note_growth(tx, growth, len(ids)))
+    return Grown.GROWN
+
+
+def _note_growth(tx: Transaction, growth: Growth, nodes: int) -> int:
+    """The flow has so many nodes more; returns its epoch."""
+    sql = steps("flows/extend")
+    [(epoch,)] = tx.rows(sql["grown"], {"id": growth.flow, "nodes": nodes})
+    tx.run(sql["graph"], {"flow_id": growth.flow, "graph": growth.graph})
+    return int(epoch)
 
 
 def _not_known(tx: Transaction, growth: Growth) -> Growth | None:
@@ -189,7 +211,7 @@ def _reopen(tx: Transaction, plan: Reopening, by: str | None) -> bool:
     if not tx.rows(sql["may"], (plan.flow, plan.epoch)):
         return False
     rows = tx.rows(sql["ended"], (to_json(named), plan.flow))
-    if len(rows) < len(set(named)) or not _are_blocked(tx, plan.counted_anew):
+    if len(rows) < len(set(named)) or not _are_blocked(tx, plan.flow, plan.counted_anew):
         return False
     if any(ties & Tie.UNDO and state in UNDONE for *_, ties, state, _, _ in rows):
         return False
@@ -207,9 +229,10 @@ def _reopen(tx: Transaction, plan: Reopening, by: str | None) -> bool:
     return True
 
 
-def _are_blocked(tx: Transaction, jobs: Iterable[JobId]) -> bool:
+def _are_blocked(tx: Transaction, flow: FlowId, jobs: Iterable[JobId]) -> bool:
     wanted = set(jobs)
-    return len(tx.rows(steps("flows/extend")["blocked"], (to_json(wanted),))) == len(wanted)
+    found = tx.rows(steps("flows/extend")["blocked"], (to_json(wanted), flow))
+    return len(found) == len(wanted)
 
 
 def _revive(
@@ -234,7 +257,7 @@ def _mend(tx: Transaction, plan: Mending) -> bool:
     if not tx.rows(sql["may"], (plan.flow, plan.epoch)):
         return False
     tx.run(sql["revive"], {"id": plan.flow})
-    blocked = tx.rows(steps("flows/extend")["blocked"], (to_json(plan.gates),))
+    blocked = tx.rows(steps("flows/extend")["blocked"], (to_json(plan.gates), plan.flow))
     there = {JobId(job_id) for (job_id,) in blocked}
     tx.run(sql["recount"], {"id": plan.flow})
     tx.run(steps("flows/settle")["settled"], (to_json([plan.flow]),))

@@ -106,19 +106,23 @@ def _write_nodes(tx: Transaction, nodes: Sequence[tuple[FlowId, NewNode]], wirin
 
 
 def grow(tx: Transaction, flow: FlowId, epoch: int, nodes: Sequence[NewNode], gates: Gates) -> None:
-    """Add nodes to a flow, and gates to nodes that it has, and judge what that decides. Numbers of
-    further gates are made from the flow's epoch: an edge of an earlier gate may still name a number
-    that looks free."""
+    """Add nodes to a flow, and gates to nodes that it has, and judge what that decides."""
     new: Gates = {node.job.id: node.gates for node in nodes if node.gates}
     wiring = _wiring(tx, (*new.values(), *gates.values()))
     for job, some in new.items():
         wiring.add(flow, job, some)
     for job, some in gates.items():
-        wiring.add(flow, job, some, first=epoch * GATES_A_GROWTH)
+        wiring.add(flow, job, some, first_gate(epoch))
     _write_nodes(tx, [(flow, node) for node in nodes], wiring)
     wiring.write(tx)
     if wiring.gates:
         judge(tx, (*new, *gates), wiring.because)
+
+
+def first_gate(epoch: int) -> int:
+    """The number of the first gate that a growth adds to a node which is there. It is made from the
+    flow's epoch: an edge of an earlier gate may still name a number that looks free."""
+    return epoch * GATES_A_GROWTH
 
 
 def replace_gates(tx: Transaction, flow: FlowId, gates: Gates) -> None:

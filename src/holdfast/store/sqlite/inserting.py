@@ -17,7 +17,7 @@ from holdfast.store.body import body_reader
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.keys import holder_of, states_of, take_key
-from holdfast.store.sqlite.limited import stand
+from holdfast.store.sqlite.limited import KeptLine, stand
 from holdfast.store.sqlite.operating import edit, reschedule
 from holdfast.store.sqlite.places import take_numbers, wait_untimed
 from holdfast.store.sqlite.reading import live
@@ -138,10 +138,13 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     tx.each(sql["body"], [_body(job, now) for job in jobs])
     tx.each(enter[JobState.READY], ready)
     _count(tx, JobState.READY, ready)
-    if with_limits := [(job.id, job.buckets) for job in jobs if job.buckets]:
-        tx.each(steps("parts/limited")["keep"], with_limits)
+    kept: dict[str, KeptLine] = {
+        job.id: KeptLine(job.buckets, job.costs, job.weight) for job in jobs if job.buckets
+    }
+    if kept:
+        tx.each(steps("parts/limited")["keep"], [(job, *one) for job, one in kept.items()])
     if limited:
-        stand(tx, limited)
+        stand(tx, limited, kept)
         _count(tx, JobState.READY, limited)
     if scheduled:
         tx.each(enter[JobState.SCHEDULED], scheduled)
@@ -154,6 +157,10 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
         tx.each(sql["deadline"], deadlines)
     if scheduled or deadlines:
         tx.wake(Topic.DUE)
+
+
+def _kept(jobs: Sequence[NewJob]) -> dict[str, KeptLine]:
+    return {job.id: KeptLine(job.buckets, job.costs, job.weight) for job in jobs if job.buckets}
 
 
 def _count(tx: Transaction, place: JobState, rows: Sequence[Row]) -> None:

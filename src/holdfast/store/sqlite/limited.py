@@ -1,58 +1,149 @@
 """The lines of jobs that pass limits.
 
-Jobs of one queue, priority and task that pass the same buckets stand in one line. All jobs of a
-line may begin or none may, so a claim looks at lines and not at jobs. A line has a row as long as
-jobs stand in it; the claim that finds it empty removes it.
+Jobs of one queue, priority and task that pass the same buckets stand in one line, whatever each of
+them costs there. The first job of a line may begin or none may, so a claim looks at lines and not
+at jobs. A line has a row as long as jobs stand in it; the claim that finds it empty removes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from holdfast.job.passing import fair_in, labels_in
 from holdfast.job.ties import Tie
+from holdfast.store.sqlite.buckets import Buckets
 from holdfast.store.sqlite.rows import to_json
-from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 LIMITED = int(Tie.PERMITS)
 NO_LINE = 0
 _QUEUE, _PRIORITY, _TASK, _TIES = 1, 2, 4, 8  # of a row of `holdfast_ready` without its line
-_Line = tuple[str, int, str, str]
+_Place = tuple[str, int, str]  # queue, priority and task
+_Line = tuple[str, int, str, str]  # the same, and the buckets
 
 
-def enter_ready(tx: Transaction, rows: Sequence[Row]) -> None:
+class KeptLine(NamedTuple):
+    """What a job passes, as it was enqueued."""
+
+    buckets: str
+    costs: str | None = None
+    weight: int = 1
+
+
+def enter_ready(tx: Transaction, rows: Sequence[Row], *, at_old_places: bool = False) -> None:
     """Put jobs in their lines. A row is a narrow row and since when the job waits."""
     plain = [row for row in rows if not row[_TIES] & LIMITED]
     if plain:
         tx.each(steps("parts/enter")["ready"], plain)
     if len(plain) < len(rows):
-        stand(tx, [row for row in rows if row[_TIES] & LIMITED])
+        limited = [row for row in rows if row[_TIES] & LIMITED]
+        ids = to_json(row[0] for row in limited)
+        kept = {
+            job: KeptLine(*facts) for job, *facts in tx.rows(steps("parts/limited")["kept"], (ids,))
+        }
+        stand(tx, limited, kept, at_old_places=at_old_places)
 
 
-def stand(tx: Transaction, rows: Sequence[Row]) -> None:
+def stand(
+    tx: Transaction,
+    rows: Sequence[Row],
+    kept: Mapping[str, KeptLine],
+    *,
+    at_old_places: bool = False,
+) -> None:
     """Put jobs with limits in their lines. A job may have the tie and pass no bucket: it stands
-    where jobs without limits do."""
-    ids = to_json(row[0] for row in rows)
-    buckets: dict[str, str] = dict(tx.rows(script("limits/of"), (ids,)))
-    known: dict[_Line, int] = {}
-    standing: list[Row] = []
-    for row in rows:
-        line = (row[_QUEUE], row[_PRIORITY], row[_TASK], buckets.get(row[0], ""))
-        if line not in known:
-            known[line] = _number(tx, line) if line[-1] else NO_LINE
-        standing.append((*row, known[line]))
+    where jobs without limits do. A job that stands before others, `at_old_places`, may be able to
+    begin where the one behind it is not."""
+    lines = _lines(tx, rows, kept)
+    standing = [(*row, _line_of(row, kept, lines)) for row in rows]
     tx.each(steps("parts/limited")["stand"], standing)
+    if at_old_places:
+        _open(
+            tx, [(one.id, one.parked_at, line[0]) for line, one in lines.items() if one.parked_at]
+        )
 
 
-def _number(tx: Transaction, line: _Line) -> int:
-    """The number of a line. A new line has its turn behind those that are there."""
-    sql = steps("parts/limited")
-    found = tx.row(sql["find"], line)
-    if found is None:
-        [(turn,)] = tx.rows(steps("parts/counter")["arrivals"], (1,))
-        found = tx.row(sql["add"], (*line, turn))
-    assert found is not None, "an insert that returns gives a row"
-    return int(found[0])
+class _Known(NamedTuple):
+    """A line that has a row, and the bucket where it is parked."""
+
+    id: int
+    weight: int
+    costly: int
+    parked_at: str | None
+
+
+def _line_of(row: Row, kept: Mapping[str, KeptLine], lines: Mapping[_Line, _Known]) -> int:
+    passes = kept.get(row[0])
+    if passes is None:
+        return NO_LINE
+    return lines[row[_QUEUE], row[_PRIORITY], row[_TASK], passes.buckets].id
+
+
+def _lines(
+    tx: Transaction, rows: Sequence[Row], kept: Mapping[str, KeptLine]
+) -> dict[_Line, _Known]:
+    """The lines of these jobs, which are added if they are absent. A line has the weight of the job
+    that came last. All lines of one queue, priority and task are found by one statement."""
+    wanted: dict[_Place, dict[str, KeptLine]] = {}
+    for row in rows:
+        if (passes := kept.get(row[0])) is not None:
+            there = wanted.setdefault((row[_QUEUE], row[_PRIORITY], row[_TASK]), {})
+            before = there.get(passes.buckets)
+            if before is not None and before.costs is not None and passes.costs is None:
+                passes = passes._replace(costs=before.costs)
+            there[passes.buckets] = passes
+    lines: dict[_Line, _Known] = {}
+    for place, named in wanted.items():
+        for buckets, one in _found_or_added(tx, place, named).items():
+            lines[*place, buckets] = one
+            passes = named[buckets]
+            costly = passes.costs is not None
+            if one.weight != passes.weight or costly > one.costly:
+                _change(tx, one.id, passes, costly or one.costly)
+    return lines
+
+
+def _found_or_added(
+    tx: Transaction, place: _Place, named: Mapping[str, KeptLine]
+) -> dict[str, _Known]:
+    found = _find(tx, place, named)
+    if missing := [one for one in named.values() if one.buckets not in found]:
+        tx.each(steps("parts/limited")["add"], [_row(place, one) for one in missing])
+        found |= _find(tx, place, [one.buckets for one in missing])
+    return found
+
+
+def _find(tx: Transaction, place: _Place, buckets: Iterable[str]) -> dict[str, _Known]:
+    rows = tx.rows(steps("parts/limited")["find"], (*place, to_json(buckets)))
+    return {name: _Known(*facts) for name, *facts in rows}
+
+
+def _row(place: _Place, passes: KeptLine) -> Row:
+    """Of a new line."""
+    fair, labels = fair_in(passes.buckets), labels_in(passes.buckets)
+    needed = to_json(sorted(labels)) if labels else None
+    facts = (fair, passes.weight, passes.costs is not None, fair, needed)
+    return (*place, passes.buckets, *facts, *place[:2])
+
+
+def _change(tx: Transaction, line: int, passes: KeptLine, costly: int) -> None:
+    facts = {"weight": passes.weight, "fair": fair_in(passes.buckets), "costly": costly}
+    tx.run(steps("parts/limited")["change"], {**facts, "id": line})
+
+
+def look_at_lines_of(tx: Transaction, ids: Iterable[str]) -> None:
+    """These jobs are about to leave their lines without a claim: who stands behind one of them may
+    be able to begin where it was not."""
+    _open(tx, tx.rows(steps("parts/limited")["parked lines"], (to_json(ids),)))
+
+
+def _open(tx: Transaction, parked: Sequence[Row]) -> None:
+    if parked:
+        buckets = Buckets(tx)
+        buckets.open_lines(parked)
+        buckets.save()
 
 
 def stand_anew(tx: Transaction, ids: Iterable[str]) -> None:
@@ -60,5 +151,7 @@ def stand_anew(tx: Transaction, ids: Iterable[str]) -> None:
     sql = steps("parts/limited")
     rows = tx.rows(sql["standing"], (to_json(ids),))
     if rows:
-        tx.run(steps("parts/limited")["leave"], (to_json(row[0] for row in rows),))
-        stand(tx, rows)
+        limited = [row[0] for row in rows]
+        look_at_lines_of(tx, limited)
+        tx.run(sql["leave"], (to_json(limited),))
+        enter_ready(tx, rows, at_old_places=True)

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.passing import bucket_name, parted
+from holdfast.job.passing import Passed, bucket_name, costs_in, require_own_name
+from holdfast.limits.admission import Bucket
 from holdfast.limits.model import (
+    Alarm,
     BucketInfo,
+    Budget,
     LimitInfo,
     Miscount,
     Settings,
     from_json,
+    kind_of,
     require_override,
     require_same_kind,
     to_json,
 )
-from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted
+from holdfast.limits.turns import HEAVIEST
+from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted, Take, Taken
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.buckets import bucket, look_again, shut
+from holdfast.store.sqlite import taking
+from holdfast.store.sqlite.buckets import Buckets, bucket, look_again, shut
 from holdfast.store.sqlite.rows import SECOND, after, seconds_until, to_datetime
 from holdfast.store.sqlite.rows import to_json as to_list
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
+
+SMALL_BATCH = 32
+"""So many takes are counted in less than a millisecond."""
 
 
 class SqliteLimits(Verbs):
@@ -55,14 +65,45 @@ class SqliteLimits(Verbs):
         if buckets:
             await self._writer.write(lambda tx: _drain(tx, buckets))
 
+    async def take(self, takes: Sequence[Take]) -> list[Taken]:
+        if not takes:
+            return []
+        return await self._writer.write(
+            lambda tx: taking.take(tx, takes), small=len(takes) <= SMALL_BATCH
+        )
+
+    async def give(self, takes: Sequence[Take]) -> None:
+        if takes:
+            await self._writer.write(lambda tx: taking.give(tx, takes))
+
+    async def adjust(self, bucket: str, amount: int) -> BucketInfo:
+        def work(tx: Transaction) -> BucketInfo:
+            taking.adjust(tx, bucket, amount)
+            return _look(tx, [bucket])[0]
+
+        return await self._writer.write(work)
+
+    async def reset(self, buckets: Collection[str]) -> list[BucketInfo]:
+        def work(tx: Transaction) -> list[BucketInfo]:
+            taking.reset(tx, buckets)
+            return _look(tx, buckets)
+
+        return await self._writer.write(work) if buckets else []
+
+    async def alarms(self, limit: int) -> list[Alarm]:
+        return await self._writer.write(lambda tx: taking.alarms(tx, limit))
+
+    async def weigh(self, fair: str, weight: int | None) -> None:
+        await self._writer.write(lambda tx: _weigh(tx, fair, weight))
+
     async def find(self, names: Collection[str] = ()) -> list[LimitInfo]:
         return await self._writer.read(lambda tx: _find(tx, names))
 
-    async def of(self, ids: Collection[JobId]) -> dict[JobId, str]:
+    async def of(self, ids: Collection[JobId]) -> dict[JobId, Passed]:
         if not ids:
             return {}
         rows = await self._writer.read(lambda tx: tx.rows(script("limits/of"), (to_list(ids),)))
-        return {JobId(job): buckets for job, buckets in rows}
+        return {JobId(job): Passed(*passed) for job, *passed in rows}
 
     async def get(self, buckets: Collection[str]) -> list[BucketInfo]:
         return await self._writer.read(lambda tx: _look(tx, buckets)) if buckets else []
@@ -99,9 +140,12 @@ class SqliteLimits(Verbs):
 
         return await self._writer.write(work)
 
-    async def held_up(self, queues: Collection[str], tasks: Collection[str]) -> int:
+    async def held_up(
+        self, queues: Collection[str], tasks: Collection[str], labels: Collection[str] | None = None
+    ) -> int:
         def work(tx: Transaction) -> int:
             which = {"queues": to_list(queues), "tasks": to_list(tasks), "now": tx.now}
+            which["labels"] = None if labels is None else to_list(labels)
             [(count,)] = tx.rows(script("limits/held_up"), which)
             return int(count)
 
@@ -119,23 +163,30 @@ def _declare(tx: Transaction, limits: Mapping[str, Settings]) -> None:
     sql = steps("limits/declare")
     known = {one.name: one for one in _find(tx, limits)}
     for name, settings in limits.items():
+        require_own_name(name)
         if name in known:
-            _require_same_kind(tx, known[name], settings)
+            _require_same_kind(tx, known[name], settings, replaces=not known[name].edited)
         if tx.changed(sql["declare"], {"name": name, "settings": to_json(settings)}):
             _look_again(tx, [name])
 
 
 def _put(tx: Transaction, name: str, settings: Settings) -> LimitInfo:
+    require_own_name(name)
     for known in _find(tx, [name]):
-        _require_same_kind(tx, known, settings)
+        _require_same_kind(tx, known, settings, replaces=True)
     tx.run(script("limits/put"), {"name": name, "settings": to_json(settings)})
     _look_again(tx, [name])
     return _find(tx, [name])[0]
 
 
-def _require_same_kind(tx: Transaction, known: LimitInfo, settings: Settings) -> None:
-    [(counts,)] = tx.rows(steps("limits/declare")["counts"], {"name": known.name})
+def _require_same_kind(
+    tx: Transaction, known: LimitInfo, settings: Settings, *, replaces: bool
+) -> None:
+    sql, named = steps("limits/declare"), {"name": known.name}
+    [(counts,)] = tx.rows(sql["counts"], named)
     require_same_kind(known, settings, counts=bool(counts))
+    if replaces and kind_of(known.settings) != kind_of(settings):
+        tx.run(sql["forget books"], named)
 
 
 def _override(tx: Transaction, name: str, key: str, settings: Settings | None) -> BucketInfo:
@@ -151,6 +202,16 @@ def _override(tx: Transaction, name: str, key: str, settings: Settings | None) -
 def _drain(tx: Transaction, buckets: Mapping[str, float]) -> None:
     for name, seconds in buckets.items():
         shut(tx, name, after(tx.now, seconds) if seconds else None, 1 if seconds else 0)
+
+
+def _weigh(tx: Transaction, fair: str, weight: int | None) -> None:
+    """A weight that is taken back stays with the lines that are there until their next job."""
+    sql = steps("limits/weigh")
+    if weight is None:
+        tx.run(sql["forget"], (fair,))
+    else:
+        tx.run(sql["keep"], (fair, checks.count("weight", weight, most=HEAVIEST)))
+        tx.run(sql["lines"], (weight, fair))
 
 
 def _look_again(tx: Transaction, limits: Iterable[str]) -> None:
@@ -184,8 +245,8 @@ def _look(tx: Transaction, buckets: Collection[str]) -> list[BucketInfo]:
 
 
 def _info(row: Row, now: int) -> BucketInfo:
-    found, override, waiting = bucket(row), row[6], row[8]
-    opens_at = found.opens_at(now)
+    found, override, waiting = bucket(row), row[6], row[11]
+    opens_at = found.opens_at(now, found.needs or 1)
     shut_until = found.shut_until if found.is_shut(now) else None
     return BucketInfo(
         name=found.name,
@@ -193,19 +254,29 @@ def _info(row: Row, now: int) -> BucketInfo:
         override=None if override is None else from_json(override),
         retired=found.retired,
         in_use=found.in_use,
+        spent=found.counted(now),
+        room=found.room(now),
         waiting=waiting,
+        needs=found.needs if waiting else None,
         drained_for=None if shut_until is None else seconds_until(shut_until, now),
         opens_in=None if opens_at is None else max(0.0, seconds_until(opens_at, now)),
+        resets_in=_resets_in(found, now),
+        soft_reached=found.soft_reached(now),
     )
+
+
+def _resets_in(found: Bucket, now: int) -> float | None:
+    end = found.settings.period(now).end if isinstance(found.settings, Budget) else None
+    return None if end is None else seconds_until(end, now)
 
 
 def _recount(tx: Transaction, limit: int, after: str) -> tuple[Recounted, list[str]]:
     """What a recount finds, and the buckets that it looked at."""
     sql = steps("limits/recount")
     held: dict[str, int] = {}
-    for receipt, jobs in tx.rows(sql["receipts"]):
-        for name in parted(receipt):
-            held[name] = held.get(name, 0) + jobs
+    for receipt, costs, jobs in tx.rows(sql["receipts"]):
+        for name, cost in costs_in(receipt, costs).items():
+            held[name] = held.get(name, 0) + jobs * cost
     page = tx.rows(sql["page"], (after, limit))
     wrong = tuple(
         Miscount(name, counted, held.get(name, 0))
@@ -216,11 +287,15 @@ def _recount(tx: Transaction, limit: int, after: str) -> tuple[Recounted, list[s
     return Recounted(len(page), wrong, 0, names[-1] if len(page) == limit else None), names
 
 
-def _mended(tx: Transaction, found: tuple[Recounted, list[str]], idle_for: float) -> Recounted:
+def _mended(tx: Transaction, seen: tuple[Recounted, list[str]], idle_for: float) -> Recounted:
     sql = steps("limits/recount")
-    recounted, names = found
+    recounted, names = seen
     for one in recounted.wrong:
         tx.run(sql["correct"], (one.held, tx.now, one.bucket))
     idle = {"names": to_list(names), "idle_since": tx.now - round(idle_for * SECOND)}
-    forgotten = tx.changed(sql["forget idle"], idle)
-    return msgspec.structs.replace(recounted, forgotten=forgotten)
+    buckets = Buckets(tx)
+    found = [name for (name,) in tx.rows(sql["idle"], idle)]
+    buckets.load(found)
+    empty = [(name,) for name in found if buckets.get(name).keeps_nothing(tx.now)]
+    tx.each(sql["forget"], empty)
+    return msgspec.structs.replace(recounted, forgotten=len(empty))

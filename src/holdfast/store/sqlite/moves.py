@@ -8,7 +8,6 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.flow.model import ErrandKind, undo_flow_id
-from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.passing import bucket_of
 from holdfast.job.policy import readable_part
@@ -17,12 +16,12 @@ from holdfast.job.ties import Tie
 from holdfast.job.what import USUAL
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.buckets import give_back
+from holdfast.store.sqlite.buckets import Receipt, defined_of, give_back, totals
 from holdfast.store.sqlite.cooling import cool
 from holdfast.store.sqlite.failures import count_failed
 from holdfast.store.sqlite.happenings import NewHappening, tell
 from holdfast.store.sqlite.limited import enter_ready
-from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return, wait_untimed
+from holdfast.store.sqlite.places import Narrow, leave_all, line_up, note_return, wait_untimed
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.settling import orphan, owe, settle
@@ -31,7 +30,8 @@ from holdfast.store.sqlite.transaction import Row, Transaction
 
 class Found(NamedTuple):
     """A job as a move finds it. `ready_at`: since when it waited, if it runs. `policy` is read
-    only where a cancel was asked for. `buckets` are those that count a running job."""
+    only where a cancel was asked for. `buckets` and `costs` are what a running job counts in, and
+    `spent` is what it has reported."""
 
     narrow: Narrow
     deadline_at: int | None
@@ -41,6 +41,8 @@ class Found(NamedTuple):
     cancel_requested_at: int | None
     policy: str | None
     buckets: str | None
+    costs: str | None
+    spent: str | None
 
 
 class Move(NamedTuple):
@@ -98,6 +100,15 @@ class Move(NamedTuple):
             traceback=error.traceback if error else None,
         )
 
+    @property
+    def receipt(self) -> Receipt | None:
+        moved, job = self.transition, self.job
+        if job.buckets is None:
+            return None
+        spent = totals(job.spent, moved.spent)
+        claimed_at = job.claimed_at or 0
+        return Receipt(job.buckets, job.costs, 1, spent, moved.settles, claimed_at)
+
     @classmethod
     def of(cls, transition: Transition, job: Found) -> Move:
         """A running job whose cancel was asked for does not go on: a move to a live state becomes
@@ -148,11 +159,7 @@ def _owe_undo(tx: Transaction, moves: Sequence[Move]) -> None:
 
 
 def _leave_places(tx: Transaction, moves: Sequence[Move]) -> None:
-    left: dict[JobState, list[JobId]] = {}
-    for move in moves:
-        left.setdefault(move.transition.source, []).append(move.transition.id)
-    for source, ids in left.items():
-        leave(tx, source, ids)
+    leave_all(tx, [(move.transition.source, move.job.narrow) for move in moves])
 
 
 def _count(tx: Transaction, moves: Sequence[Move]) -> None:
@@ -191,7 +198,8 @@ def _line_up_released(tx: Transaction, moves: Sequence[Move]) -> None:
 def _return_to_line(tx: Transaction, moves: Sequence[Move]) -> None:
     """To their old positions, which may be before the marks of claimers. They have been waiting
     since they took these positions: so the first of a line is always its oldest."""
-    enter_ready(tx, [(*move.counted, move.job.ready_at or tx.now) for move in moves])
+    rows = [(*move.counted, move.job.ready_at or tx.now) for move in moves]
+    enter_ready(tx, rows, at_old_places=True)
     for move in moves:
         tx.wake(Topic.READY, move.job.narrow.queue)
     note_return(tx)
@@ -248,13 +256,26 @@ def _gives_back(move: Move) -> bool:
 
 
 def _give_back(tx: Transaction, moves: Sequence[Move]) -> None:
-    receipts = [move.job.buckets for move in moves if move.job.buckets is not None]
+    receipts = [one for move in moves if (one := move.receipt) is not None]
+    give_back(tx, receipts, _drained(tx, moves))
+
+
+def _drained(tx: Transaction, moves: Sequence[Move]) -> dict[str, float]:
+    """The buckets that throttled jobs shut, and for how long. Where the limit is not defined, the
+    queue cools down."""
+    named = {one for move in moves if (one := move.transition.drains) is not None}
+    defined = defined_of(tx, named) if named else frozenset()
     drains: dict[str, float] = {}
     for transition, job in moves:
-        if transition.drains is not None:
+        wait = transition.delay or 0.0
+        if transition.drains is None:
+            continue
+        if transition.drains in defined:
             bucket = bucket_of(job.buckets, transition.drains)
-            drains[bucket] = max(transition.delay or 0.0, drains.get(bucket, 0.0))
-    give_back(tx, receipts, drains)
+            drains[bucket] = max(wait, drains.get(bucket, 0.0))
+        else:
+            cool(tx, job.narrow.queue, wait)
+    return drains
 
 
 def _is_released(move: Move) -> bool:

@@ -13,9 +13,9 @@ import msgspec
 from holdfast.flow.inputs import decode_inputs, only_results
 from holdfast.flow.model import FlowState
 from holdfast.job.ids import JobId
-from holdfast.job.record import Claimed, NodeFacts
+from holdfast.job.record import MAY_BEGIN, Claimed, NodeFacts
 from holdfast.job.state import JobState
-from holdfast.job.ties import Tie
+from holdfast.job.ties import NODE
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
@@ -24,9 +24,8 @@ _replace = msgspec.structs.replace
 
 
 def with_facts(tx: Transaction, claimed: list[Claimed]) -> list[Claimed]:
-    """The same jobs; nodes of flows with what their worker needs of them. A plain job pays for one
-    look at its ties: `&` with a flag is a call of Python's own, as dear as the rest of its row."""
-    nodes = [job.id for job in claimed if job.ties and job.ties & Tie.NODE]
+    """The same jobs; nodes of flows with what their worker needs of them."""
+    nodes = [job.id for job in claimed if job.ties & NODE]
     if not nodes:
         return claimed
     facts = _facts(tx, tx.rows(steps("flows/inputs")["facts"], (to_json(nodes),)))
@@ -38,6 +37,8 @@ def _facts(tx: Transaction, rows: Sequence[Row]) -> dict[JobId, NodeFacts]:
     results = _results(tx, (job for some in wanted.values() for job in some or ()))
     return {
         job: NodeFacts(inputs, state == FlowState.CANCELLING, _of(wanted.get(job), results))
+        if inputs or state == FlowState.CANCELLING
+        else MAY_BEGIN
         for job, inputs, state in rows
     }
 

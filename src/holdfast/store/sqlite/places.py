@@ -15,8 +15,8 @@ from holdfast.job.ids import JobId
 from holdfast.job.state import UNTIMED, JobState
 from holdfast.job.what import What
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.limited import enter_ready
-from holdfast.store.sqlite.rows import to_json
+from holdfast.store.sqlite.limited import LIMITED, enter_ready, look_at_lines_of
+from holdfast.store.sqlite.rows import STATES, to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
@@ -45,8 +45,6 @@ class Narrow(NamedTuple):
 
 InPlace = tuple[JobState, Narrow]
 
-_STATES = {state.value: state for state in TABLES}  # a third of what `JobState(…)` costs
-
 
 @cache
 def at(verb: str, place: JobState) -> str:
@@ -56,7 +54,7 @@ def at(verb: str, place: JobState) -> str:
 
 def in_places(rows: Iterable[Sequence[Any]], order: Iterable[str] = ()) -> list[InPlace]:
     """Rows that begin with a state, as jobs in their places; in the `order` of ids, if given."""
-    found = [(_STATES[state], Narrow._make(columns)) for state, *columns in rows]
+    found = [(STATES[state], Narrow._make(columns)) for state, *columns in rows]
     numbers = {job_id: number for number, job_id in enumerate(order)}
     return sorted(found, key=lambda job: numbers[job[1].job_id]) if numbers else found
 
@@ -67,8 +65,13 @@ def leave(tx: Transaction, place: JobState, ids: Iterable[str]) -> None:
 
 def leave_all(tx: Transaction, jobs: Iterable[InPlace]) -> None:
     ids: dict[JobState, list[str]] = {}
+    limited: list[str] = []
     for place, row in jobs:
         ids.setdefault(place, []).append(row.job_id)
+        if place is JobState.READY and row.ties & LIMITED:
+            limited.append(row.job_id)
+    if limited:
+        look_at_lines_of(tx, limited)
     for place, left in ids.items():
         leave(tx, place, left)
 

@@ -10,6 +10,7 @@ from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.telemetry import tallies
+from holdfast.store.sqlite.totals import count_total
 from holdfast.store.sqlite.transaction import MANY, Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
@@ -33,7 +34,10 @@ class SqliteQueues(Verbs):
     async def tune(self, name: str, settings: QueueSettings) -> None:
         def work(tx: Transaction) -> None:
             _ensure(tx, {name: settings})
+            [(text,)] = tx.rows(script("queues/settings"), (name,))
             tx.run(script("queues/tune"), (settings.to_json(), name))
+            if settings.max_running != QueueSettings.from_json(text).max_running:
+                count_total(tx, name, settings.max_running)
 
         await self._writer.write(work)
 
@@ -57,8 +61,12 @@ class SqliteQueues(Verbs):
 
 
 def _ensure(tx: Transaction, queues: Mapping[str, QueueSettings]) -> None:
+    """Those that are absent are added."""
     rows = [(name, settings.to_json()) for name, settings in queues.items()]
     tx.each(script("queues/ensure"), rows)
+    for name, settings in queues.items():
+        if settings.max_running is not None:
+            count_total(tx, name, settings.max_running)
 
 
 def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:

@@ -16,6 +16,7 @@ from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.records import Outcome, Page
 from holdfast.store.sqlite.filtering import arms_of, parameters
 from holdfast.store.sqlite.rows import (
+    STATES,
     readable,
     require_numbers,
     to_datetime,
@@ -106,7 +107,7 @@ def ahead(tx: Transaction, job_id: str) -> int:
 
 def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
     return [
-        Outcome(JobId(job_id), JobState(state), result, reason, fingerprint)
+        Outcome(JobId(job_id), STATES[state], result, reason, fingerprint)
         for job_id, state, result, reason, fingerprint in tx.rows(
             script("jobs/outcomes"), (to_json(sorted(set(ids))),)
         )

@@ -16,7 +16,7 @@ import sqlite3
 from functools import cache
 from pathlib import Path
 
-from holdfast.store.body import BODY
+from holdfast.store.body import BODY, SHARED
 
 _FOLDER = Path(__file__).parent / "sql"
 _STEP = re.compile(r"^-- name: (.+)$", re.MULTILINE)
@@ -24,6 +24,8 @@ BODY_WORDS = {
     "{{body}}": ", ".join(BODY),
     "{{body of j}}": ", ".join(f"j.{name}" for name in BODY),
     "{{body values}}": ", ".join("?" * len(BODY)),
+    "{{shared}}": ", ".join(SHARED),
+    "{{shared named}}": ", ".join(f":{name}" for name in SHARED),
 }
 _PART = re.compile(r"\{\{(parts/\w+)\}\}")
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.job.ids import JobId
-from holdfast.job.signal import NewSignal, Sent, Signal, SignalLimits, SignalWait
+from holdfast.job.signal import (
+    OWN_SIGNALS,
+    NewSignal,
+    Sent,
+    Signal,
+    SignalLimits,
+    SignalWait,
+)
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.ties import Tie
 from holdfast.job.what import What
@@ -33,7 +40,7 @@ class SqliteSignals(Verbs):
         wanted = (to_json(dict.fromkeys(ids)),)
         found: dict[JobId, list[Signal]] = {}
         for row in await self._writer.read(lambda tx: tx.rows(script("signals/of"), wanted)):
-            found.setdefault(JobId(row[0]), []).append(_signal(row))
+            found.setdefault(JobId(row[0]), []).append(to_signal(row))
         return found
 
     async def waits(self, limit: int, after: str | None = None) -> list[SignalWait]:
@@ -92,7 +99,7 @@ def _keep(tx: Transaction, signal: NewSignal, place: JobState | None, limits: Si
         return Sent.DUPLICATE
     if signal.before is not None and tx.rows(sql["ended step"], (signal.id, signal.before)):
         return Sent.LATE
-    [(number, last, size)] = tx.rows(sql["totals"], (signal.id,))
+    [(number, last, size)] = tx.rows(sql["totals"], {"job": signal.id, "own": OWN_SIGNALS})
     if number >= limits.number or size + len(signal.value.encode()) > limits.size:
         return Sent.FULL
     tx.run(sql["keep"], (signal.id, last + 1, signal.name, signal.value, signal.key, tx.now))
@@ -112,7 +119,7 @@ def _is_first(woken: dict[JobId, str], signal: NewSignal) -> bool:
     return True
 
 
-def _signal(row: Row) -> Signal:
+def to_signal(row: Row) -> Signal:
     _, n, name, value, key, taken_by, at = row
     return Signal(n=n, name=name, at=to_datetime(at), value_json=value, key=key, taken_by=taken_by)
 

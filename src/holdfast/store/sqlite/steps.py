@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.ties import Tie
+from holdfast.store.contract.steps import Recalled
 from holdfast.store.sqlite.places import Narrow
 from holdfast.store.sqlite.rows import after, to_datetime, to_json, to_optional_datetime
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.settling import let_go_of_children
+from holdfast.store.sqlite.signals import to_signal
 from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
@@ -40,6 +42,20 @@ class SqliteSteps(Verbs):
         found: dict[JobId, list[Step]] = {}
         for row in rows:
             found.setdefault(JobId(row[0]), []).append(_step(row))
+        return found
+
+    async def recall(self, ids: Sequence[JobId]) -> dict[JobId, Recalled]:
+        if not ids:
+            return {}
+        wanted = (to_json(dict.fromkeys(ids)),)
+        found: dict[JobId, Recalled] = {}
+        for row in await self._writer.read(lambda tx: tx.rows(script("steps/recall"), wanted)):
+            job, is_step, name, n, *_, key, taken_by = row
+            of_job = found.setdefault(JobId(job), Recalled([], []))
+            if is_step:
+                of_job.steps.append(_step((job, *row[2:14])))
+            else:
+                of_job.signals.append(to_signal((job, n, name, row[6], key, taken_by, row[11])))
         return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
@@ -14,6 +14,7 @@ from holdfast.store.contract.workers import (
     Drain,
     Held,
     News,
+    QueueTotal,
     WorkerInfo,
     counts_in,
     to_counts,
@@ -75,6 +76,9 @@ class SqliteWorkers(Verbs):
 
         return await self._writer.read(work, if_unchanged=known)
 
+    async def fleet(self, queues: Collection[str]) -> list[QueueTotal]:
+        return await self._writer.read(lambda tx: _fleet(tx, queues))
+
     async def request_drain(self, ids: Sequence[WorkerId]) -> list[WorkerId]:
         return await self._writer.write(lambda tx: _request_drain(tx, ids)) if ids else []
 
@@ -83,6 +87,7 @@ class SqliteWorkers(Verbs):
             _keep_counts(tx, [worker], facts)
             tx.run(script("workers/deregister"), (worker,))
             tx.run(steps("parts/counter")["forget worker"], (worker,))
+            tx.wake(Topic.FLEET)
 
         await self._writer.write(work)
 
@@ -151,6 +156,7 @@ def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
             "facts": worker.facts.to_json(),
         },
     )
+    tx.wake(Topic.FLEET)
 
 
 def _heartbeat(tx: Transaction, worker: WorkerId, values: Values, held: Sequence[Held]) -> Beat:
@@ -172,11 +178,19 @@ def _heartbeat(tx: Transaction, worker: WorkerId, values: Values, held: Sequence
     return Beat(True, tuple(cancel), tuple(lost), orders)
 
 
+def _fleet(tx: Transaction, queues: Collection[str]) -> list[QueueTotal]:
+    sql = steps("workers/fleet")
+    totals = tx.rows(sql["totals"], (to_json(queues),))
+    return QueueTotal.gathered(totals, tx.rows(sql["workers"], (tx.now,)) if totals else ())
+
+
 def _request_drain(tx: Transaction, ids: Sequence[WorkerId]) -> list[WorkerId]:
     values = {"ids": to_json(ids), "now": tx.now}
     told = [WorkerId(worker) for (worker,) in tx.rows(script("workers/request_drain"), values)]
     for worker in told:
         tx.wake(Topic.CANCEL, worker)
+    if told:
+        tx.wake(Topic.FLEET)
     return told
 
 

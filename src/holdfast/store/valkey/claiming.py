@@ -1,5 +1,8 @@
 """Claiming: one script where there is one partition, two rounds where there are several.
 
+`jobs/claim` knows jobs without limits. Where lines are open in one of the queues, or one has a
+total or ages, `jobs/claim_limited` gives all jobs. It takes longer to begin, whatever it gives.
+
 Each task of a queue has a line of its own, so a claim never reads jobs of tasks that its worker
 does not know. With several partitions, the first round asks each partition which jobs it would
 give. The answers are merged by priority and arrival, and the second round asks each partition for
@@ -17,18 +20,17 @@ server, which may have forgotten ends that it had acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
 
-from holdfast.flow.model import FlowState, NodeInput
 from holdfast.job.ids import WorkerId
-from holdfast.job.record import Claimed, NodeFacts
+from holdfast.job.record import MAY_BEGIN, Claimed, NodeFacts
 from holdfast.store.contract.records import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, gathered
-from holdfast.store.valkey.flow_reading import node_inputs
+from holdfast.store.valkey.flow_rows import to_node_row
 from holdfast.store.valkey.server import Restarts
 
 _replace = msgspec.structs.replace
@@ -37,7 +39,11 @@ CLAIM_BATCH = 1_000
 INLINE_BODIES = 8
 """A claim of up to so many jobs brings their bodies along, which saves a round trip."""
 
+NO_CLAIM = 0
+"""What `jobs/claim` answers where limits matter."""
+
 Wants = list[tuple[str, int, int]]  # queue, limit, how many of the jobs begin at once
+Known = dict[str, list[str]]  # the tasks that a worker knows, and its labels
 Taken = tuple[bytes, bytes, bytes | None, bytes | None]  # id, record, body, progress
 Read = tuple[bytes, Claimed]  # a job with the record it was read from
 
@@ -48,13 +54,18 @@ class ValkeyClaiming(ValkeyVerbs):
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
         self._restarts = Restarts()
+        self._limited: set[int] = set()  # partitions in which limits matter
 
     async def claim(
-        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+        self,
+        worker: WorkerId,
+        wants: Sequence[Want],
+        tasks: Sequence[str],
+        labels: Collection[str] = (),
     ) -> list[Claimed]:
         wanted = _merged(wants)
-        known = list(dict.fromkeys(tasks))
-        if not wanted or not known:
+        known: Known = {"tasks": list(dict.fromkeys(tasks)), "labels": sorted(labels)}
+        if not wanted or not known["tasks"]:
             return []
         await self._restarts.require_none(self._connections)
         if self._connections.options.partitions == 1:
@@ -66,13 +77,10 @@ class ValkeyClaiming(ValkeyVerbs):
         return _in_line(given, wanted)
 
     async def _take(
-        self, partition: int, worker: WorkerId, wants: Wants, tasks: list[str]
+        self, partition: int, worker: WorkerId, wants: Wants, known: Known
     ) -> list[Read]:
-        given = {"worker": worker, "wants": wants, "tasks": tasks, "inline": INLINE_BODIES}
-        answer: list[Any] = await self._connections.call(
-            "jobs/claim", partition, given, again=False
-        )
-        nodes = node_inputs(answer.pop()) if len(answer) % 4 == 2 else {}
+        answer = await self._claimed(partition, worker, wants, known)
+        nodes = _facts(answer.pop()) if len(answer) % 4 == 2 else {}
         taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
         if len(taken) > INLINE_BODIES:
             taken = await self._with_bodies(partition, taken)
@@ -82,9 +90,29 @@ class ValkeyClaiming(ValkeyVerbs):
             await self._connections.call("jobs/set_aside", partition, given)
         if nodes:
             found = [
-                (record, _replace(job, node=_facts(nodes[job.id])) if job.id in nodes else job)
+                (record, _replace(job, node=nodes[job.id]) if job.id in nodes else job)
                 for record, job in found
             ]
+        return found
+
+    async def _claimed(
+        self, partition: int, worker: WorkerId, wants: Wants, known: Known
+    ) -> list[Any]:
+        """By the shorter script as long as no limit matters. It says when one does."""
+        given = {"worker": worker, "wants": wants, "inline": INLINE_BODIES}
+        call = self._connections.call
+        answer: list[Any] | int = NO_CLAIM
+        if partition not in self._limited:
+            plainly = {**given, "tasks": known["tasks"]}
+            answer = await call("jobs/claim", partition, plainly, again=False)
+        if not isinstance(answer, int):
+            return answer
+        found: list[Any] = await call(
+            "jobs/claim_limited", partition, {**given, **known}, again=False
+        )
+        self._limited.add(partition)
+        if found[0] is None:
+            self._limited.discard(partition)
         return found
 
     async def _with_bodies(self, partition: int, taken: list[Taken]) -> list[Taken]:
@@ -95,9 +123,9 @@ class ValkeyClaiming(ValkeyVerbs):
             for (job_id, record, _, progress), body in zip(taken, bodies, strict=True)
         ]
 
-    async def _shares(self, wants: Wants, tasks: list[str]) -> dict[int, Wants]:
+    async def _shares(self, wants: Wants, known: Known) -> dict[int, Wants]:
         """How many jobs of each queue every partition should give."""
-        heads = await self._connections.everywhere("jobs/peek", wants=wants, tasks=tasks)
+        heads = await self._connections.everywhere("jobs/peek", wants=wants, **known)
         shares: dict[int, Wants] = {}
         for n, (queue, limit, free) in enumerate(wants):
             line: list[tuple[float, bytes, int]] = []
@@ -138,8 +166,18 @@ def _read(taken: list[Taken]) -> tuple[list[Read], list[str]]:
     return found, unread
 
 
-def _facts(told: NodeInput) -> NodeFacts:
-    return NodeFacts(told.inputs, told.flow_state is FlowState.CANCELLING)
+def _facts(told: Sequence[Any]) -> dict[str, NodeFacts]:
+    """What `lua/parts/node_facts.lua` answers. Nodes whose rows cannot be read are left out."""
+    facts: dict[str, NodeFacts] = {}
+    for ids, packed, closing in told:
+        for job_id, row in zip(ids, packed, strict=True):
+            if (node := rows.readable(to_node_row, row)) is not None:
+                closes = job_id in closing
+                plain = node.inputs is False and not closes
+                facts[job_id.decode()] = (
+                    MAY_BEGIN if plain else NodeFacts(rows.known(node.inputs), closes)
+                )
+    return facts
 
 
 def _in_line(answers: list[list[Read]], wants: Wants) -> list[Claimed]:

@@ -12,9 +12,14 @@ import msgspec
 from holdfast.flow.model import BITS, CASCADE_LIMIT
 from holdfast.job.happening import DEBOUNCED, FIRST_KEPT, NEWEST_KEPT
 from holdfast.job.outcome import SIGNAL_IS_THERE
+from holdfast.job.passing import QUEUE_LIMIT
 from holdfast.job.record import ERRORS_KEPT
+from holdfast.job.signal import OWN_SIGNALS
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.job.ties import Tie
+from holdfast.limits import admission
+from holdfast.limits.model import SLICES
+from holdfast.limits.turns import STRIDE
 from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import RETAINED_BY, QueueSettings
 from holdfast.store.contract.wakeups import FEW_JOBS
@@ -58,7 +63,18 @@ def constants() -> dict[str, str]:
         "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
         "BITS": _table({state: str(bit) for state, bit in BITS.items()}),
         "CASCADE_LIMIT": str(CASCADE_LIMIT),
+        "TOTALS": f"'{QUEUE_LIMIT}'",
         "TIE_NODE": str(int(Tie.NODE)),
+        "TIE_PERMITS": str(int(Tie.PERMITS)),
+        "ALARM_SOFT": str(admission.SOFT),
+        "ALARM_OVERRUN": str(admission.OVERRUN),
+        "ALARM_SOFT_TOLD": str(admission.SOFT_TOLD),
+        "ALARM_ALONE": str(admission.ALONE),
+        "ALARM_OVERRUN_TOLD": str(admission.OVERRUN_TOLD),
+        "QUANTUM": str(admission.QUANTUM),
+        "ROOMY": str(admission.ROOMY),
+        "SLICES": str(SLICES),
+        "STRIDE": str(STRIDE),
         "TIE_PARENT": str(int(Tie.PARENT)),
         "TIE_UNDO": str(int(Tie.UNDO)),
         "TIE_STEPS": str(int(Tie.STEPS)),
@@ -66,6 +82,7 @@ def constants() -> dict[str, str]:
         "FIRST_KEPT": str(FIRST_KEPT),
         "NEWEST_KEPT": str(NEWEST_KEPT),
         "SIGNAL_IS_THERE": f"'{SIGNAL_IS_THERE}'",
+        "OWN_SIGNALS": f"'{OWN_SIGNALS}'",
         "DEBOUNCED": f"'{DEBOUNCED}'",
         "FEW_JOBS": str(FEW_JOBS),
         "SAMPLE_SECONDS": f"{SAMPLE_SECONDS:g}",

@@ -2,9 +2,9 @@
 
 `jobs/finish` knows every move. Nearly all moves are plain successes
 (`Transition.is_plain_success`); `jobs/succeed` writes those, at about four fifths of the server's
-time. `jobs/succeed_nodes` does the same for nodes that returned. A batch that has several kinds is
-cut, unless it names a job twice: then the order in the batch counts, and `jobs/finish` gets all of
-it.
+time. `jobs/succeed_nodes` does the same for nodes that returned, `jobs/succeed_limited` for jobs
+with limits. A batch that has several kinds is cut, unless it names a job twice: then the order in
+the batch counts, and `jobs/finish` gets all of it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from holdfast.store.valkey.workers import HOME
 
 MOVE_BATCH = 1_000
 SUCCEED, SUCCEED_NODES, FINISH = "jobs/succeed", "jobs/succeed_nodes", "jobs/finish"
+SUCCEED_LIMITED = "jobs/succeed_limited"
 NOBODY = "nobody"
 """The name of no worker: it may reclaim nothing."""
 
@@ -122,12 +123,17 @@ class ValkeyFinishing(ValkeyVerbs):
 
 def _way(move: Transition) -> str:
     """The script for a move that is no plain success."""
+    if move.is_plain_success_with_permits:
+        return SUCCEED_LIMITED
     return SUCCEED_NODES if move.is_plain_success_of_node else FINISH
 
 
 def _short(verb: str, moves: Sequence[Placed]) -> dict[str, object]:
     if verb == SUCCEED_NODES:
         return {"arrival": "", "moves": _node_successes(moves)}
+    if verb == SUCCEED_LIMITED:
+        spent = {move.id: _spent(move) for _, move in moves if move.spent}
+        return {"moves": _successes(moves), "spent": spent}
     return {"moves": _successes(moves)}
 
 
@@ -171,7 +177,13 @@ def _row(n: int, move: Transition) -> MoveRow:
         index=n,
         steps=[new_step_row(one) for one in move.steps],
         drains=move.drains,
+        settles=move.settles,
+        spent=_spent(move),
     )
+
+
+def _spent(move: Transition) -> list[object]:
+    return [word for one in move.spent for word in one]
 
 
 def _refused(job_id: JobId, state: bytes | None, fence: int | None) -> Verdict:

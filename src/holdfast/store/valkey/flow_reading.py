@@ -133,7 +133,7 @@ def _fits(which: FlowFilter, row: FlowRow) -> bool:
 
 
 def node_inputs(answer: Sequence[Any]) -> dict[JobId, NodeInput]:
-    """What `lua/parts/node_inputs.lua` answers. Nodes whose rows cannot be read are left out."""
+    """What `lua/flows/inputs.lua` answers. Nodes whose rows cannot be read are left out."""
     found: dict[JobId, NodeInput] = {}
     for ids, nodes, names, packed in answer:
         read = (readable(flow_rows.to_flow_row, row) for row in packed)

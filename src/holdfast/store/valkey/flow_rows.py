@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.flow.elements import element_ids
 from holdfast.flow.model import (
     FlowId,
     FlowInfo,
@@ -17,6 +18,7 @@ from holdfast.flow.model import (
     Losers,
     Mending,
     NewEdge,
+    NewElements,
     NewFlow,
     NewGate,
     NewNode,
@@ -31,6 +33,7 @@ from holdfast.job.state import ENDED, JobState
 from holdfast.job.ties import NO_TIES
 from holdfast.store.valkey.inserting import fresh_record, job_row
 from holdfast.store.valkey.layout import (
+    ElementsRow,
     FlowRow,
     GateRow,
     GrowthRow,
@@ -46,11 +49,23 @@ from holdfast.store.valkey.layout import (
 )
 from holdfast.store.valkey.moments import finite, to_datetime, to_optional_datetime
 from holdfast.store.valkey.replies import paired
-from holdfast.store.valkey.rows import STATES, body, known, nested, pack, to_record
+from holdfast.store.valkey.rows import (
+    STATES,
+    around_args,
+    body,
+    known,
+    list_head,
+    nested,
+    pack,
+    to_record,
+)
 from holdfast.store.valkey.spread import SPREADS
 
 ARRIVALS = 0x10000
 """How many arrival numbers one base has."""
+
+EDGE_WIDTH = 3
+"""The values of an edge in the row of its upstream: node, serial number of the gate, wants."""
 
 Indexes = Iterator[int]
 
@@ -105,6 +120,27 @@ def growth_row(growth: Growth, tag: str) -> GrowthRow:
         new_nodes_row(growth.flow, growth.nodes, tag, count()),
         _gates(growth.gates),
         growth.graph,
+        False if growth.elements is None else _elements_row(growth, growth.elements),
+    )
+
+
+def _elements_row(growth: Growth, new: NewElements) -> ElementsRow:
+    like = new.like
+    timeout = readable_part(like.policy).timeout
+    line = _Line(like.queue, like.task, like.priority, timeout, like.ties, is_blocked=False)
+    before_args, behind_args = around_args(like)
+    size = width(NodeRow) + EDGE_WIDTH * len(new.behind) + 1
+    return ElementsRow(
+        new.map,
+        new.first,
+        element_ids(growth.by, new.indexes),
+        new.args,
+        _node_line(line, []),
+        nested(before_args),
+        nested(behind_args),
+        nested(list_head(size) + pack(growth.flow)),
+        nested(pack(False) + pack(new.is_sink)),
+        [text for job, losers in new.behind.items() for text in (job, losers.value)],
     )
 
 
@@ -124,8 +160,10 @@ def new_nodes_row(
         given.names += (node.name, job_id)
         spread, inputs = index % SPREADS, node.inputs or False
         row = (flow, node.name, inputs, node.is_sink, *outs[job_id], spread)
-        state = nested(pack((*_node_state(flow, node), spread)))
-        given.texts += (f"{tag}:n:{job_id}", nested(pack(row)), f"{tag}:g:{job_id}", state)
+        given.texts += (f"{tag}:n:{job_id}", nested(pack(row)))
+        if node.gates:
+            state = nested(pack((*_node_state(flow, node), spread)))
+            given.texts += (f"{tag}:g:{job_id}", state)
     given.lines.extend(_node_line(line, jobs) for line, jobs in lines.items())
     return given
 

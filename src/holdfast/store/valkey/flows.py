@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, NamedTuple, cast
 
 from holdfast.errors import BadOption, NotCapable
-from holdfast.flow.kept import without_known
+from holdfast.flow.kept import without_known, written_out
 from holdfast.flow.model import (
     CloseWhat,
     Errand,
@@ -37,6 +37,8 @@ from holdfast.store.valkey.replies import paired
 
 START_BATCH = 500  # nodes of one script, unless one flow has more
 PRUNE_BATCH = 1_000
+KNOWN = b"known"
+"""The flow may have elements of a growth already."""
 
 
 class Placed(NamedTuple):
@@ -90,17 +92,20 @@ class ValkeyFlows(ValkeyFlowReading):
         """One after the other: a growth may name what the one before it added."""
         grown: list[Grown] = []
         for growth in growths:
-            require_beside_flow(
-                self._connections, growth.flow, (one.job.id for one in growth.nodes)
-            )
-            grown.append(await self._extend(growth))
+            has_limits = growth.elements is not None and growth.elements.like.buckets
+            grown.append(await self._extend(written_out(growth) if has_limits else growth))
         return grown
 
     async def _extend(self, growth: Growth) -> Grown:
         """The script refuses a growth with nodes that the flow has already, and names them."""
+        require_beside_flow(self._connections, growth.flow, (one.job.id for one in growth.nodes))
+        if growth.elements is not None:  # their ids end as that of the map does
+            require_beside_flow(self._connections, growth.flow, [growth.by])
         tag = self._connections.tag(self._connections.partition_of(growth.flow))
         given = {"growth": flow_rows.growth_row(growth, tag)}
         answer = await self._change("flows/extend", growth.flow, given)
+        if answer == KNOWN:
+            return await self._extend(written_out(growth))
         if not isinstance(answer, list):
             return Grown(answer.decode())
         known = {name: JobId(job.decode()) for name, job in paired(answer)}

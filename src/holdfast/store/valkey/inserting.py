@@ -10,8 +10,8 @@ partition of its key, because one script has to see both. Ids are minted beside 
 
 Most jobs are plain (`NewJob.is_plain`): nothing in the store has to be read before they are
 written. `jobs/insert_ready` writes a batch of plain jobs line by line, from records that Python has
-packed. A batch with any other job, or with an id that the store has already, goes to `jobs/insert`,
-which looks at each job.
+packed, and `jobs/insert_limited` jobs that are plain but for their limits. A batch with any other
+job, or with an id that the store has already, goes to `jobs/insert`, which looks at each job.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import JobState
-from holdfast.job.ties import NO_TIES
+from holdfast.job.ties import NO_TIES, Tie
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches, gathered
 from holdfast.store.valkey.layout import SEQ_LENGTH, JobRow, LineRow, Record, width
 from holdfast.store.valkey.moments import finite, to_micros
@@ -37,6 +37,8 @@ INSERT_BATCH = 500  # jobs of one script
 ROUND_BATCH = 8_000  # jobs that share a base of arrival numbers
 LIMITED = "limit jobs while it has several partitions (?partitions=1, no cluster)"
 SET_BY_SCRIPT = ("seq", "ready_at", "created_at", "spread")
+OF_LIMITED = Record.__struct_fields__[width(Record) :]
+"""The values that a record has more if its job passes limits. The last one is a spread."""
 
 Placed = tuple[int, NewJob]  # a job with its place in the round
 Answers = list[Inserted | None]  # None: refused
@@ -92,10 +94,10 @@ class ValkeyInserting(ValkeyVerbs):
         return [answer for some in await self._connections.in_order(work) for answer in some]
 
     async def _insert_batch(self, partition: int, base: str, jobs: list[Placed]) -> list[Inserted]:
-        lines = _lines(jobs)
-        if lines is not None:
+        verb, lines = _lines(jobs)
+        if lines:
             given = {"arrival": base, "lines": lines}
-            if await self._connections.call("jobs/insert_ready", partition, given):
+            if await self._connections.call(verb, partition, given):
                 return [Inserted(job.id, "created") for _, job in jobs]
         rows = [job_row(job, index) for index, job in jobs]
         flat = await self._connections.call(
@@ -137,24 +139,45 @@ def require_no_limits(connections: Connections, jobs: Sequence[NewJob]) -> None:
         raise NotCapable("valkey", LIMITED)
 
 
-def _lines(jobs: list[Placed]) -> list[LineRow] | None:
-    """The jobs by line and priority, with all that the jobs of such a group share said once. None
-    if a job is not plain, or an id comes twice."""
-    lines: dict[tuple[str, str, int, float | None], list[object]] = {}
+def _lines(jobs: list[Placed]) -> tuple[str, list[LineRow]]:
+    """The script that adds these jobs by a shorter way, and the jobs by line and priority, with all
+    that the jobs of such a group share said once. No lines if there is no shorter way: a job is not
+    plain, or an id comes twice."""
+    lines: dict[tuple[str, str, int, float | None, str | None, str | None, int], list[object]] = {}
+    is_plain = jobs[0][1].is_plain
     for index, job in jobs:
-        if not job.is_plain:
-            return None
-        shared = (job.queue, job.task, job.priority, readable_part(job.policy).timeout)
+        if not (job.is_plain if is_plain else job.is_plain_with_permits):
+            return "", []
+        timeout = readable_part(job.policy).timeout
+        of_line = (job.buckets, job.costs, job.weight)
+        shared = (job.queue, job.task, job.priority, timeout, *of_line)
         line = lines.get(shared)
         if line is None:
             line = lines[shared] = []
         line += (job.id, nested(body(job, index)), index)
     if len(jobs) > 1 and len({job.id for _, job in jobs}) < len(jobs):
-        return None
-    return [
-        LineRow(queue, task, priority, *fresh_record(queue, task, priority, timeout), line)
-        for (queue, task, priority, timeout), line in lines.items()
-    ]
+        return "", []
+    verb = "jobs/insert_ready" if is_plain else "jobs/insert_limited"
+    return verb, [_line(*shared, line) for shared, line in lines.items()]
+
+
+def _line(
+    queue: str,
+    task: str,
+    priority: int,
+    timeout: float | None,
+    buckets: str | None,
+    costs: str | None,
+    weight: int,
+    jobs: list[object],
+) -> LineRow:
+    if buckets is None:
+        pieces = fresh_record(queue, task, priority, timeout)
+        return LineRow(queue, task, priority, *pieces, jobs, None, None, 1, None)
+    pieces = fresh_record(queue, task, priority, timeout, int(Tie.PERMITS), more=len(OF_LIMITED))
+    values = {"buckets": buckets, "costs": costs or False, "weight": weight}
+    behind = b"".join(pack(values.get(name, False)) for name in OF_LIMITED[:-1])
+    return LineRow(queue, task, priority, *pieces, jobs, buckets, costs, weight, nested(behind))
 
 
 @lru_cache(maxsize=1024)
@@ -165,15 +188,17 @@ def fresh_record(
     timeout: float | None,
     ties: int = NO_TIES,
     state: JobState = JobState.READY,
+    more: int = 0,
 ) -> tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw, msgspec.Raw]:
     """The packed record of a new plain job in four pieces. The script puts the arrival number
     behind the first piece, the time behind the next two, and the spread behind the last. (A blocked
-    job is not ready yet: behind the second piece it gets `false`.)"""
+    job is not ready yet: behind the second piece it gets `false`.) `more`: how many values
+    follow."""
     known = {"state": state.value, "queue": queue, "task": task, "priority": priority, "ties": ties}
     zeros = dict.fromkeys(("attempts", "crashes", "fence"), 0)
     values = {**known, **zeros, "timeout": False if timeout is None else timeout}
     names = Record.__struct_fields__[: width(Record)]
-    pieces = [b"\xdc" + len(names).to_bytes(2, "big")]  # begins a MessagePack list
+    pieces = [b"\xdc" + (len(names) + more).to_bytes(2, "big")]  # begins a MessagePack list
     for name in names:
         if name in SET_BY_SCRIPT:
             pieces.append(b"")
@@ -207,4 +232,6 @@ def job_row(job: NewJob, index: int) -> JobRow:
         blocked=job.blocked,
         index=index,
         buckets=job.buckets,
+        costs=job.costs,
+        weight=job.weight,
     )

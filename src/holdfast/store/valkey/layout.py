@@ -15,13 +15,15 @@ from typing import Any
 
 import msgspec
 
+from holdfast.job.ids import JobId
 from holdfast.store.body import BODY
 
 SEQ_LENGTH = 17
 """Characters of an arrival number: 13 of the time, 4 of the place within the call."""
 
-TURN_LENGTH = 16
-"""Digits of the turn of a line, which stand before its name."""
+TURN_LENGTH = 30
+"""Digits of the turn of a line, which stand before its name: 18 of the turn itself, and 12 that
+order equal turns."""
 
 NUMBER_LENGTH = 15
 """Digits before the times of a measure: its number, so that older and newer can be compared."""
@@ -35,8 +37,10 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
 
     `at`: when the job is due, when its attempt times out, or when it ended, by its state.
     `spread` must be the last value of a plain record (`spread.py` says why). A record has a
-    `plan` only if a plan started the job: schedule, scope and plan time. It has `buckets` only if
-    the job passes limits.
+    `plan` only if a plan started the job: schedule, scope and plan time. It has `buckets` and what
+    stands behind them only if the job passes limits, or has once run in a queue with a total;
+    `last_spread` is then its last value. `total`: the bucket of its queue, while that counts it.
+    `spent` is what a running attempt has reported: limit, units, …
     """
 
     state: str
@@ -67,6 +71,11 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     spread: int
     plan: tuple[str, str, str] | Maybe = False
     buckets: str | Maybe = False
+    costs: str | Maybe = False
+    weight: int | Maybe = False
+    total: str | Maybe = False
+    spent: list[str | int] | Maybe = False
+    last_spread: int = 0
 
 
 class Body(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -180,8 +189,8 @@ class RuleRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class BucketRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """One bucket. `override`: settings of its own, as JSON. `has_waiting`: lines are parked
-    there."""
+    """One bucket (`holdfast.limits.admission.Bucket`). `override`: settings of its own, as JSON.
+    `has_waiting`: lines are parked there. `slices`: number, units, …"""
 
     in_use: int
     override: str | Maybe
@@ -189,6 +198,12 @@ class BucketRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     throttles: int
     has_waiting: bool
     touched_at: Time
+    needs: int | Maybe
+    spent: int
+    since: Time
+    scale: int
+    alarms: int
+    slices: list[int] | Maybe
 
 
 class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -333,11 +348,11 @@ class GateRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fa
 
 
 class NodeState(msgspec.Struct, array_like=True, gc=False):
-    """What others change of a node beside its job. `is_bad`: it was skipped because another node
-    failed or expired. `delay`: seconds that it waits after its release. `made`: how many gates it
-    ever had. Behind these values the row has those of its gates, one gate after the other, and last
-    a spread. Gates say something of a blocked node only: nobody writes what the last end did to
-    them."""
+    """What others change of a node that has gates, or had some. `is_bad`: it was skipped because
+    another node failed or expired. `delay`: seconds that it waits after its release. `made`: how
+    many gates it ever had. Behind these values the row has those of its gates, one gate after the
+    other, and last a spread. Gates say something of a blocked node only: nobody writes what the
+    last end did to them."""
 
     flow: str
     is_bad: bool
@@ -381,11 +396,14 @@ class JobRow(msgspec.Struct, array_like=True, gc=False):
     blocked: bool
     index: int
     buckets: str | None
+    costs: str | None
+    weight: int
 
 
 class LineRow(msgspec.Struct, array_like=True):
-    """Plain jobs of one queue, task and priority: the four packed pieces that their records share
-    (`inserting.fresh_record`), and then id, body and index of each job."""
+    """Plain jobs of one queue, task and priority, and of the same buckets and costs if they have
+    limits: the packed pieces that their records share (`inserting.fresh_record`), and then id, body
+    and index of each job."""
 
     queue: str
     task: str
@@ -395,6 +413,10 @@ class LineRow(msgspec.Struct, array_like=True):
     before_created_at: msgspec.Raw
     before_spread: msgspec.Raw
     jobs: list[object]
+    buckets: str | None
+    costs: str | None
+    weight: int
+    before_last_spread: msgspec.Raw | None
 
 
 class NewStepRow(msgspec.Struct, array_like=True, gc=False):
@@ -450,7 +472,7 @@ class NewFramesRow(msgspec.Struct, array_like=True, gc=False):
 class MoveRow(msgspec.Struct, array_like=True, gc=False):
     """One guarded move. `keep_for`: seconds, None for ever. `error` is a packed ErrorRow. `index`:
     its place in the call, which orders the arrival of released jobs. `steps` are written with the
-    move."""
+    move. `spent`: limit, units, …"""
 
     id: str
     fence: int
@@ -473,6 +495,8 @@ class MoveRow(msgspec.Struct, array_like=True, gc=False):
     index: int
     steps: list[NewStepRow]
     drains: str | None
+    settles: str
+    spent: list[object]
 
 
 class NewGateRow(msgspec.Struct, array_like=True, gc=False):
@@ -510,6 +534,25 @@ class NewNodesRow(msgspec.Struct, array_like=True):
     edges: list[object]
 
 
+class ElementsRow(msgspec.Struct, array_like=True):
+    """Elements of a map to insert. `line`: what their records share, without jobs. The other pieces
+    are what their bodies and the rows of their nodes share, packed: of a body what stands before
+    and behind the arguments, of a row before and behind the name. The script puts edges behind
+    that, and a spread behind each piece. `behind`: nodes that wait for all of them, each with what
+    becomes of losers there."""
+
+    map: str
+    first: int
+    ids: list[JobId]
+    args: tuple[str, ...]
+    line: NodeLineRow
+    before_args: msgspec.Raw
+    behind_args: msgspec.Raw
+    before_name: msgspec.Raw
+    behind_name: msgspec.Raw
+    behind: list[str]
+
+
 class NewFlowRow(msgspec.Struct, array_like=True):
     """One flow to start. `fence`: that of its parent, if it has one."""
 
@@ -521,7 +564,8 @@ class NewFlowRow(msgspec.Struct, array_like=True):
 
 
 class GrowthRow(msgspec.Struct, array_like=True):
-    """What is added to a flow. `gates`: [node, gates] of nodes that are there."""
+    """What is added to a flow. `gates`: [node, gates] of nodes that are there. With `elements`
+    there is nothing else."""
 
     flow: str
     by: str
@@ -529,6 +573,7 @@ class GrowthRow(msgspec.Struct, array_like=True):
     nodes: NewNodesRow
     gates: list[tuple[str, list[NewGateRow]]]
     graph: str
+    elements: ElementsRow | Maybe
 
 
 class ReopeningRow(msgspec.Struct, array_like=True):
@@ -623,6 +668,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "NEW_NODES_": NewNodesRow,
     "NEW_GATE_": NewGateRow,
     "GROWTH_": GrowthRow,
+    "ELEMENTS_": ElementsRow,
     "REOPENING_": ReopeningRow,
     "MENDING_": MendingRow,
 }

@@ -3,37 +3,48 @@ partition has limits. One of several refuses them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from holdfast.errors import NotCapable
+from holdfast.errors import BadOption, NotCapable
+from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.passing import bucket_name
+from holdfast.job.passing import Passed, bucket_name, require_own_name, split_bucket
+from holdfast.limits.admission import Bucket, never_granted
 from holdfast.limits.model import (
+    Alarm,
     BucketInfo,
     LimitInfo,
     Miscount,
     Settings,
     from_json,
+    require_budget,
     require_override,
     require_same_kind,
     to_json,
 )
-from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted
-from holdfast.store.valkey.connection import ValkeyVerbs
+from holdfast.limits.turns import HEAVIEST
+from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted, Take, Taken
+from holdfast.store.valkey.buckets import bucket_info, calendar, calendars_of, to_bucket
+from holdfast.store.valkey.connection import Connections, ValkeyVerbs
 from holdfast.store.valkey.inserting import LIMITED
 from holdfast.store.valkey.layout import RuleRow
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.replies import paired
-from holdfast.store.valkey.rows import to_bucket_row, to_record, to_rule_row
+from holdfast.store.valkey.rows import known, to_record, to_rule_row
 
 DONE = 1
 HOME = 0
 """The only partition of a store that has limits."""
+A_DAY = 86_400_000_000  # microseconds
 
 
 class ValkeyLimits(ValkeyVerbs):
     """See `holdfast.store.contract.limits.Limits`."""
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        self._looked_ahead_at = 0
 
     async def _call(self, verb: str, **given: object) -> Any:
         return await self._connections.call(verb, HOME, given)
@@ -55,8 +66,12 @@ class ValkeyLimits(ValkeyVerbs):
         return (await self.find([name]))[0]
 
     async def _define(self, limits: Mapping[str, Settings], edited: str) -> None:
+        for name in limits:
+            require_own_name(name)
         rules = [word for name, one in limits.items() for word in (name, to_json(one))]
-        answer = await self._change("limits/declare", edited=edited, rules=rules)
+        calendars = calendars_of(limits.values(), await self._connections.now_micros())
+        given = {"edited": edited, "rules": rules, "calendars": calendars}
+        answer = await self._change("limits/declare", **given)
         if answer != DONE:
             name = answer.decode()
             for known in await self.find([name]):
@@ -65,7 +80,9 @@ class ValkeyLimits(ValkeyVerbs):
     async def override(self, name: str, key: str, settings: Settings | None) -> BucketInfo:
         bucket = bucket_name(name, key)
         text = "" if settings is None else to_json(settings)
-        if await self._change("limits/override", bucket=bucket, settings=text) != DONE:
+        calendars = calendars_of([settings], await self._connections.now_micros())
+        given = {"bucket": bucket, "settings": text, "calendars": calendars}
+        if await self._change("limits/override", **given) != DONE:
             require_override(name, await self.find([name]), settings)
         return (await self.get([bucket]))[0]
 
@@ -78,6 +95,57 @@ class ValkeyLimits(ValkeyVerbs):
             chosen = [word for one in buckets.items() for word in one]
             await self._change("limits/drain", chosen=chosen)
 
+    async def take(self, takes: Sequence[Take]) -> list[Taken]:
+        if not takes:
+            return []
+        asked = [(one.units, one.buckets) for one in takes]
+        moment, answers = await self._change("limits/take", takes=asked)
+        return [
+            await self._taken(one, int(moment), answer)
+            for one, answer in zip(takes, answers, strict=True)
+        ]
+
+    async def _taken(self, take: Take, moment: int, answer: bytes | int | None) -> Taken:
+        if answer == DONE:
+            return Taken(True, at=moment)
+        if answer is None:
+            return Taken(False)
+        if isinstance(answer, bytes) and answer.isdigit():
+            return Taken(False, wait=int(answer) / 1e6)
+        _, [(found, _)] = await self._read([take.bucket])
+        return Taken(False, refused=never_granted(found, take.units))
+
+    async def give(self, takes: Sequence[Take]) -> None:
+        if takes:
+            given = [(one.units, one.buckets, one.at) for one in takes]
+            await self._change("limits/give", takes=given)
+
+    async def adjust(self, bucket: str, amount: int) -> BucketInfo:
+        done = await self._change("limits/adjust", bucket=bucket, amount=amount)
+        [found] = await self.get([bucket])
+        if done != DONE:
+            require_budget(bucket, found.settings)
+        return found
+
+    async def reset(self, buckets: Collection[str]) -> list[BucketInfo]:
+        if not buckets:
+            return []
+        answer = await self._change("limits/reset", chosen=[*buckets])
+        if answer != DONE:
+            [found] = await self.get([answer.decode()])
+            expected = "a rate or a budget: only ends of jobs give back what others count"
+            raise BadOption(f"limit {split_bucket(found.name)[0]!r}", expected, found.settings)
+        return await self.get(buckets)
+
+    async def alarms(self, limit: int) -> list[Alarm]:
+        flat = await self._call("limits/alarms", limit=limit)
+        each = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+        return [alarm for name, *row in each for alarm in to_bucket(name.decode(), *row).told()]
+
+    async def weigh(self, fair: str, weight: int | None) -> None:
+        text = "" if weight is None else str(checks.count("weight", weight, most=HEAVIEST))
+        await self._change("limits/weigh", fair=fair, weight=text)
+
     async def find(self, names: Collection[str] = ()) -> list[LimitInfo]:
         found = dict(paired(await self._connections.command("HGETALL", self._key("limits"))))
         wanted = sorted(name for name in found if not names or name in names)
@@ -88,21 +156,30 @@ class ValkeyLimits(ValkeyVerbs):
             for name, count in zip(wanted, counts, strict=True)
         ]
 
-    async def of(self, ids: Collection[JobId]) -> dict[JobId, str]:
+    async def of(self, ids: Collection[JobId]) -> dict[JobId, Passed]:
         if not ids:
             return {}
         mine = [job for job in ids if self._connections.partition_of(job) == HOME]
         reads = [("GET", self._key(f"s:{job}")) for job in mine]
         blobs = await self._connections.commands(reads)
         found = {job: to_record(blob) for job, blob in zip(mine, blobs, strict=True) if blob}
-        return {job: str(row.buckets) for job, row in found.items() if row.buckets}
+        return {
+            job: Passed(known(row.buckets), known(row.costs))
+            for job, row in found.items()
+            if row.buckets
+        }
 
     async def get(self, buckets: Collection[str]) -> list[BucketInfo]:
+        now, found = await self._read(buckets)
+        return [bucket_info(one, now, waiting) for one, waiting in found]
+
+    async def _read(self, buckets: Collection[str]) -> tuple[int, list[tuple[Bucket, int]]]:
+        """The store's time, and of each bucket how many lines are parked there."""
         if not buckets:
-            return []
+            return 0, []
         moment, flat = await self._call("limits/get", chosen=[*buckets])
-        each = zip(buckets, flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True)
-        return [_bucket(int(moment), *one) for one in each]
+        each = zip(buckets, flat[::3], flat[1::3], flat[2::3], strict=True)
+        return int(moment), [(to_bucket(name, *row), waiting) for name, *row, waiting in each]
 
     async def buckets(
         self, name: str | None, limit: int, after: str | None = None
@@ -131,6 +208,8 @@ class ValkeyLimits(ValkeyVerbs):
         idle_for: float = IDLE_SECONDS,
         mend: bool = True,
     ) -> Recounted:
+        if after is None and mend:
+            await self._look_ahead()
         given = {
             "limit": limit,
             "behind_which": after or "",
@@ -143,8 +222,23 @@ class ValkeyLimits(ValkeyVerbs):
         cursor = names[-1].decode() if len(names) == limit else None
         return Recounted(len(names), miscounts, int(forgotten), cursor)
 
-    async def held_up(self, queues: Collection[str], tasks: Collection[str]) -> int:
-        return int(await self._call("limits/held_up", queues=[*queues], tasks=[*tasks]))
+    async def _look_ahead(self) -> None:
+        """Add the periods to the calendars of budgets that have come nearer, once a day."""
+        now = await self._connections.now_micros()
+        if now < self._looked_ahead_at + A_DAY:
+            return
+        self._looked_ahead_at = now
+        for name in await self._connections.command("HKEYS", self._key("periods")):
+            if not name.startswith(b"="):
+                found = calendar(name.decode(), now)
+                await self._connections.command("HSET", self._key("periods"), name, found)
+
+    async def held_up(
+        self, queues: Collection[str], tasks: Collection[str], labels: Collection[str] | None = None
+    ) -> int:
+        mine = None if labels is None else [*labels]
+        given = {"queues": [*queues], "tasks": [*tasks], "labels": mine}
+        return int(await self._call("limits/held_up", **given))
 
     async def opens_in(self) -> float | None:
         micros = await self._call("limits/opens_in")
@@ -159,23 +253,4 @@ def _limit(name: str, row: RuleRow, buckets: int) -> LimitInfo:
         retired=row.retired,
         revision=row.revision,
         buckets=buckets,
-    )
-
-
-def _bucket(
-    now: int, name: str, rule: bytes | None, blob: bytes, waiting: int, opens_in: bytes | None
-) -> BucketInfo:
-    row = to_bucket_row(blob)
-    defined = None if rule is None else to_rule_row(rule)
-    override = None if isinstance(row.override, bool) else from_json(row.override)
-    shut = row.shut_until if not isinstance(row.shut_until, bool) else 0
-    return BucketInfo(
-        name=name,
-        settings=None if defined is None else (override or from_json(defined.settings)),
-        override=override,
-        retired=defined is not None and defined.retired,
-        in_use=row.in_use,
-        waiting=waiting,
-        drained_for=(shut - now) / 1e6 if shut > now else None,
-        opens_in=None if opens_in is None else int(opens_in) / 1e6,
     )

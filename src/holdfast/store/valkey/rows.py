@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -91,6 +92,18 @@ def nested(blob: bytes) -> msgspec.Raw:
 def body(job: NewJob, index: int) -> bytes:
     """A packed `Body`; from a tuple, since that is packed as the same list."""
     return pack((*body_of(job), index % SPREADS))
+
+
+def list_head(size: int) -> bytes:
+    """Begins a packed list of so many values."""
+    return bytes([0x90 + size]) if size < 16 else b"\xdc" + size.to_bytes(2, "big")
+
+
+def around_args(job: NewJob) -> tuple[bytes, bytes]:
+    """What stands before the arguments in the packed `Body` of a job, and behind them up to the
+    spread."""
+    at, values = BODY.index("args"), [pack(value) for value in body_of(job)]
+    return list_head(len(values) + 1) + b"".join(values[:at]), b"".join(values[at + 1 :])
 
 
 def error_row(error: ErrorEntry) -> bytes:
@@ -251,8 +264,10 @@ def line_name(queue: str, task: str) -> str:
     return f"{len(queue.encode())}:{queue}:{task}"
 
 
+@lru_cache(maxsize=8_192)
 def split_count(field: str) -> tuple[str, str, str]:
-    """A field of the counts: a word, and the name of a line."""
+    """A field of the counts: a word, and the name of a line. Whoever looks at the books reads the
+    same fields again and again."""
     word, name = field.split(":", 1)
     return word, *split_line(name)
 

@@ -63,13 +63,13 @@ def script(verb: str) -> Script:
     keys, arguments = _declared(verb, text, "KEYS"), _declared(verb, text, "ARGV")
     code = "\n".join([*(_read(f"parts/{part}.lua") for part in _parts(verb, text)), text])
     shared = _constants(verb, code)
-    numbers = {name: value for name, value in shared.items() if value.isdigit()}
+    plain = {name: value for name, value in shared.items() if not value.startswith("{")}
     whole = "\n".join(
         [
             *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
             *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
-            *(f"local {name} = {value}" for name, value in shared.items() if name not in numbers),
-            _PIECES.sub(lambda found: numbers.get(found[0], found[0]), code),
+            *(f"local {name} = {value}" for name, value in shared.items() if name not in plain),
+            _PIECES.sub(lambda found: plain.get(found[0], found[0]), code),
         ]
     )
     digest = hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()
@@ -93,8 +93,8 @@ def _parts(verb: str, text: str) -> list[str]:
 
 
 def _constants(verb: str, code: str) -> dict[str, str]:
-    """The constants that a text uses without declaring them. A number is written where it is used,
-    because a script may have 200 local names only."""
+    """The constants that a text uses without declaring them. A number or a text is written where it
+    is used, because a script may have 200 local names only."""
     bare = _NO_CODE.sub("", code)
     own = {name for names in _OWN_CONSTANTS.findall(bare) for name in names.split(", ")}
     shared = constants()

@@ -52,13 +52,8 @@ class ValkeySignals(ValkeyVerbs):
         to = self._connections
         reads = [("HGETALL", to.key(to.partition_of(job), f"sg:{job}")) for job in wanted]
         answers = await to.commands(reads) if reads else []
-        found: dict[JobId, list[Signal]] = {}
-        for job, fields in zip(wanted, answers, strict=True):
-            read = [readable(_signal, n, row) for n, row in paired(fields)]
-            if read:
-                there = [signal for signal in read if signal is not None]
-                found[job] = sorted(there, key=lambda signal: signal.n)
-        return found
+        some = zip(wanted, answers, strict=True)
+        return {job: to_signals(fields) for job, fields in some if fields}
 
     async def waits(self, limit: int, after: str | None = None) -> list[SignalWait]:
         which = {"most": limit, "behind": after or ""}
@@ -86,6 +81,13 @@ class ValkeySignals(ValkeyVerbs):
 
 def _row(n: int, signal: NewSignal) -> NewSignalRow:
     return NewSignalRow(signal.id, signal.name, signal.value, signal.key, n, signal.before or False)
+
+
+def to_signals(fields: Sequence[bytes]) -> list[Signal]:
+    """The signals of a job from its hash, without those that nobody can read."""
+    read = [readable(_signal, n, row) for n, row in paired(fields)]
+    there = [signal for signal in read if signal is not None]
+    return sorted(there, key=lambda signal: signal.n)
 
 
 def _signal(n: str, blob: bytes) -> Signal:

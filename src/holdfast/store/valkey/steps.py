@@ -8,11 +8,13 @@ import msgspec
 
 from holdfast.job.ids import JobId
 from holdfast.job.step import Step, StepRecord
+from holdfast.store.contract.steps import Recalled
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import NewStepRow, StepRow
 from holdfast.store.valkey.moments import finite, to_datetime, to_optional_datetime
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import known, readable
+from holdfast.store.valkey.signals import to_signals
 
 _to_step_row = msgspec.msgpack.Decoder(StepRow).decode
 
@@ -38,13 +40,24 @@ class ValkeySteps(ValkeyVerbs):
         to = self._connections
         reads = [("HGETALL", to.key(to.partition_of(job), f"st:{job}")) for job in wanted]
         answers = await to.commands(reads) if reads else []
-        found: dict[JobId, list[Step]] = {}
-        for job, fields in zip(wanted, answers, strict=True):
-            steps = [readable(_step, name, row) for name, row in paired(fields)]
-            if steps:
-                there = [step for step in steps if step is not None]
-                found[job] = sorted(there, key=lambda step: (step.n, step.name))
-        return found
+        some = zip(wanted, answers, strict=True)
+        return {job: _steps(fields) for job, fields in some if fields}
+
+    async def recall(self, ids: Sequence[JobId]) -> dict[JobId, Recalled]:
+        wanted = list(dict.fromkeys(ids))
+        to = self._connections
+        reads = [
+            ("HGETALL", to.key(to.partition_of(job), f"{kind}:{job}"))
+            for job in wanted
+            for kind in ("st", "sg")
+        ]
+        answers = await to.commands(reads) if reads else []
+        some = zip(wanted, answers[::2], answers[1::2], strict=True)
+        return {
+            job: Recalled(_steps(of_steps), to_signals(of_signals))
+            for job, of_steps, of_signals in some
+            if of_steps or of_signals
+        }
 
 
 def new_step_row(one: StepRecord) -> NewStepRow:
@@ -67,6 +80,13 @@ def new_step_row(one: StepRecord) -> NewStepRow:
 
 def _or_false(text: str | None) -> str | bool:
     return False if text is None else text
+
+
+def _steps(fields: Sequence[bytes]) -> list[Step]:
+    """The steps of a job from its hash, without those that nobody can read."""
+    read = [readable(_step, name, row) for name, row in paired(fields)]
+    there = [step for step in read if step is not None]
+    return sorted(there, key=lambda step: (step.n, step.name))
 
 
 def _step(name: str, blob: bytes) -> Step:

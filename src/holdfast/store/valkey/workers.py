@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -21,6 +21,7 @@ from holdfast.store.contract.workers import (
     Drain,
     Held,
     News,
+    QueueTotal,
     WorkerInfo,
     counts_in,
     to_counts,
@@ -107,6 +108,14 @@ class ValkeyWorkers(ValkeyVerbs):
             operations=bool(answers[HOME][5]),
         )
 
+    async def fleet(self, queues: Collection[str]) -> list[QueueTotal]:
+        given = {"queues": list(queues)}
+        totals, workers = await self._connections.call("workers/fleet", HOME, given)
+        return QueueTotal.gathered(
+            ((queue.decode(), int(total)) for queue, total in totals),
+            ((WorkerId(worker.decode()), serves.decode()) for worker, serves in workers),
+        )
+
     async def request_drain(self, ids: Sequence[WorkerId]) -> list[WorkerId]:
         if not ids:
             return []
@@ -189,6 +198,9 @@ class ValkeyWorkers(ValkeyVerbs):
             await self._connections.call_each(calls)
 
 
+_tasks = msgspec.json.Decoder(tuple[str, ...])
+
+
 def _info(worker: str, row: WorkerRow, expires_at: float, now: int, running: int) -> WorkerInfo:
     return WorkerInfo(
         id=WorkerId(worker),
@@ -196,7 +208,7 @@ def _info(worker: str, row: WorkerRow, expires_at: float, now: int, running: int
         host=row.host,
         pid=row.pid,
         queues=counts_in(row.queues),
-        tasks=msgspec.json.decode(row.tasks, type=tuple[str, ...]),
+        tasks=_tasks.decode(row.tasks),
         version=row.version,
         started_at=to_datetime(row.started_at),
         heartbeat_at=to_datetime(row.beaten_at),

@@ -1,5 +1,5 @@
 -- $1 now   $2 flows
--- uses: removed without_children counted
+-- uses: removed unrecorded counted
 -- let gone: gone
 -- The flows are locked.
 with nodes as (
@@ -10,7 +10,7 @@ gone as (
     returning job_id, ties, queue, task, state
 ),
 {{removed}},
-{{without_children}},
+{{unrecorded}},
 gates as (
     delete from {{schema}}.gate where flow_id = any ($2::uuid[])
 ),

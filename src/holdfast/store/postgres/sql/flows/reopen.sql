@@ -1,7 +1,7 @@
 -- $1 now   $2 channel   $3 flow   $4 epoch   $5 nodes that are ready at once   $6 nodes that are to be
 -- blocked   $7 nodes that are blocked, and get other gates   $8 who asks
 -- let gone: again
--- uses: without_children counted told woken
+-- uses: unrecorded counted told woken
 -- Changes all or nothing, and answers with the flow if it changed. The flow is locked.
 with wanted as materialized (
     select id, bool_or(waits) as waits
@@ -105,23 +105,7 @@ to_blocked as (
     insert into {{schema}}.blocked (job_id, queue, priority, task, fence, ties)
     select job_id, queue, priority, task, fence, ties & ~96 from again where waits
 ),
-no_steps as (
-    delete from {{schema}}.step
-    where job_id = any (array(select job_id from again where ties & 32 <> 0))
-),
-no_signals as (
-    delete from {{schema}}.signal
-    where job_id = any (array(select job_id from again where ties & 32 <> 0))
-),
-{{without_children}},
-no_frames as (
-    delete from {{schema}}.frames
-    where job_id = any (array(select job_id from again where ties & 32 <> 0))
-),
-no_live_frames as (
-    delete from {{schema}}.live_frames
-    where job_id = any (array(select job_id from again where ties & 32 <> 0))
-),
+{{unrecorded}},
 counting as (
     select queue, task, state as source, case when waits then 'blocked' else 'ready' end as target,
         'requeued' as what

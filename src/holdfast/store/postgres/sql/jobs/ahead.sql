@@ -2,10 +2,10 @@
 -- Counts up to 1000, so that a very long queue costs no more.
 select count(*)::int
 from (
-    select from {{schema}}.ready as mine
+    select from {{schema}}.ready_plain as mine
     cross join lateral (
-        select from {{schema}}.ready as other
-        where other.queue = mine.queue and not other.limited and not mine.limited
+        select from {{schema}}.ready_plain as other
+        where other.queue = mine.queue
         and (other.priority, other.seq) < (mine.priority, mine.seq)
         order by other.priority, other.seq
         limit 1000

@@ -1,5 +1,6 @@
 -- $1 now   $2 worker   $3 tasks   $4 number of this claim
 -- $5 queues, $6 limits: what is wanted   $11 how many of each begin at once
+-- $12 whether the queues have rules (a total, aging), which the caller keeps   $13 whether they have totals
 -- uses: counted
 -- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each queue, in order
 --
@@ -22,7 +23,7 @@ with asked as materialized (
     and not exists (
         select from {{schema}}.queue
         where queue.name = any (array[wanted.queue, '*'])
-        and (queue.paused or queue.cool_until > {{now}})
+        and (queue.paused or queue.cool_until > {{now}} or queue.settings ?| '{max_running,aging}' and not $12::boolean)
     )
 ),
 halted as materialized (
@@ -45,8 +46,8 @@ picked as materialized (
             as stretch (queue, from_priority, from_seq, to_priority)
         cross join lateral (
             select ready.ctid
-            from {{schema}}.ready
-            where ready.queue = asked.queue and not ready.limited
+            from {{schema}}.ready_plain as ready
+            where ready.queue = asked.queue
             and (ready.priority, ready.seq) >= (stretch.from_priority, stretch.from_seq)
             and ready.priority <= stretch.to_priority
             and nullif(ready.task = any ($3::text[])
@@ -61,7 +62,7 @@ picked as materialized (
 ),
 taken as (
     -- by ctid as an array: a tid scan of exactly these rows, whatever the statistics say
-    delete from {{schema}}.ready
+    delete from {{schema}}.ready_plain
     where ctid = any (array(select ctid from picked))
     returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since
 ),
@@ -102,8 +103,8 @@ counting as (
     select queue, task, 'ready' as source, 'running' as target, 'claimed' as what from found
 ),
 {{counted}}
--- A row without a job says of a queue that jobs with limits wait there; its `ahead` says whether their lines
--- have to be opened first.
+-- A row without a job says of a queue that jobs with limits may begin there, or if it has a task, that it has a
+-- total or lets jobs age.
 -- shaped for the driver: reading a uuid and two timestamps would cost it more than all the other
 -- columns, and an empty array costs more than a null
 select job_id::text, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
@@ -114,16 +115,19 @@ select job_id::text, task, queue, priority, args, policy, attempts, crashes, fen
     -- only a job that was claimed before can have left a checkpoint
     case when fence > 0 then (
         select checkpoint from {{schema}}.progress where progress.job_id = found.job_id
-    ) end as checkpoint, ahead, ties, seq
+    ) end as checkpoint, ahead, case when $13::boolean then ties | 2::smallint else ties end as ties, seq
 from found
 union all
 select null, null, asked.queue, null, null, null, null, null, null, null, null, null, null, null, null, null,
-    marked.unheard, null, null
+    null, null, null
 from asked
-cross join lateral (
-    select exists (select from {{schema}}.newcomer where newcomer.queue = asked.queue)
-        or exists (select from {{schema}}.bucket where has_waiting and opens_at <= {{now}}) as unheard
-) as marked
-where marked.unheard or exists (
-    select from {{schema}}.line where line.queue = asked.queue and line.parked_at is null)
+where exists (select from {{schema}}.newcomer where newcomer.queue = asked.queue)
+or exists (select from {{schema}}.line where line.queue = asked.queue) and (
+    exists (select from {{schema}}.line where line.queue = asked.queue and line.parked_at is null)
+    or exists (select from {{schema}}.bucket where has_waiting and opens_at <= {{now}}))
+union all
+select null, '', queue.name, null, null, null, null, null, null, null, null, null, null, null, null, null,
+    null, null, null
+from {{schema}}.queue
+where queue.name = any ($5::text[]) and queue.settings ?| '{max_running,aging}' and not $12::boolean
 order by priority, seq

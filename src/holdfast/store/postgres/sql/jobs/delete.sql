@@ -1,5 +1,5 @@
 -- $1 now   $2 ids
--- uses: owes_undo removed without_children counted
+-- uses: owes_undo removed unrecorded counted
 -- let gone: gone
 with gone as (
     delete from {{schema}}.outcome
@@ -8,7 +8,7 @@ with gone as (
     returning job_id, ties, queue, task, state
 ),
 {{removed}},
-{{without_children}},
+{{unrecorded}},
 counting as (
     select queue, task, state as source, '' as target, 'deleted' as what from gone
 ),

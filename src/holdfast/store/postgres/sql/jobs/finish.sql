@@ -5,7 +5,8 @@
 -- $19 fingerprints of errors   $20 seconds to keep a cancelled job whose policy does not say
 -- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged   $23 due at
 -- $24 wait for leases that others have locked   $25 what moves the jobs
--- $26 seconds that a sample of an error is good for
+-- $26 seconds that a sample of an error is good for   $27 give back at once what leases counted
+-- $28 what attempts have spent in all by limit (null: nothing to say)   $29 what becomes of the rest
 -- let ended: closed
 -- let end_state: state
 -- uses: from_waiting to_undo retention_of_policy counted failed told woken
@@ -17,9 +18,9 @@ with asked as materialized (
     select * from unnest($4::uuid[], $5::bigint[], $6::text[], $7::text[], $8::int[], $9::int[],
         $10::int[], $11::float8[], $12::float8[], $13::text[], $14::text[],
         $15::text[], $16::text[], $17::text[], $18::text[], $23::timestamptz[], $25::text[],
-        $19::text[])
+        $19::text[], $28::text[], $29::text[])
         as given (job_id, fence, source, next, spend, crash, bump, delay, keep, result, reason,
-            kind, message, traceback, by, run_at, what, fingerprint)
+            kind, message, traceback, by, run_at, what, fingerprint, reported, settles)
 ),
 trusted as materialized (
     -- the workers whose lease has not lapsed; locked, so that no lapsed one comes back meanwhile
@@ -68,7 +69,7 @@ from_lease as (
         select job_id from held where $24::boolean and source = 'running'
         union all select job_id from free))
     returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since, claimed_at,
-        worker_id, cancel_requested_at is not null as cancelled, buckets
+        worker_id, cancel_requested_at is not null as cancelled, buckets, costs, spent
 ),
 leaving as materialized (
     select job_id from held where source <> 'running'
@@ -78,12 +79,13 @@ gone as materialized (
     select * from from_lease
     union all
     select job_id, queue, priority, seq, task, attempts, crashes, fence, ties, null, null, null,
-        false, null
+        false, null, null, null
     from out_of_waiting
 ),
 judged as materialized (
     select gone.job_id, gone.queue, gone.priority, gone.seq, gone.task, gone.ties, gone.since,
-        gone.claimed_at, gone.worker_id, gone.buckets, asked.source, asked.what,
+        gone.claimed_at, gone.worker_id, gone.buckets, gone.costs, gone.spent, asked.reported,
+        asked.settles, asked.source, asked.what,
         gone.attempts + asked.spend as attempts, gone.crashes + asked.crash as crashes,
         gone.fence + asked.bump as fence, gone.fence as held_fence,
         gone.attempts + (asked.source = 'running')::int as attempt, asked.next,
@@ -106,8 +108,7 @@ to_outcome as (
         ties, claimed_at, worker_id, finished_at, expires_at, result, reason, fingerprint)
     select job_id, state, queue, priority, task, attempts, crashes, fence, ties, claimed_at,
         worker_id, {{now}}, case when ties & 1 = 0 then {{now}} + interval '1 second' * coalesce(
-            (select (settings ->> case state when 'succeeded' then 'retain_succeeded'
-                when 'failed' then 'retain_failed' else 'retain_other' end)::float8
+            (select (settings ->> {{retained_by}})::float8
              from {{schema}}.queue where queue.name = closed.queue),
             case when stopped then
                 (select {{retention_of_policy}} from {{schema}}.job where job.id = closed.job_id)
@@ -168,12 +169,24 @@ now_ready as (
 now_timed as (
     select from closed where state = 'scheduled' or (state = 'suspended' and due_at is not null)
 ),
-{{woken}}
+{{woken}},
+receipts as materialized (
+    select job_id, row(buckets, costs, coalesce(spent, '{}') || coalesce(reported::jsonb, '{}'), settles,
+        claimed_at)::{{schema}}.receipt as receipt
+    from closed where buckets is not null
+),
+given_back as materialized (
+    select count({{schema}}.give_back($2::text, given.list, {{now}})) as calls
+    from (
+        select array_agg(receipt) as list from receipts where $27::boolean having count(*) > 0
+    ) as given
+)
 select closed.job_id::text, closed.state, closed.fence, closed.queue, closed.buckets, woken.calls,
+    (select receipt::text from receipts where receipts.job_id = closed.job_id) as receipt,
     -- it may have been tied to a flow after its end was decided
     case when closed.ties & 16 <> 0
         and closed.state in ('succeeded', 'failed', 'cancelled', 'expired', 'skipped')
         then {{schema}}.orphan_flows({{now}}, $2::text, closed.job_id) end as orphaned,
     case when closed.ties & 64 <> 0 and closed.state in ('failed', 'cancelled', 'expired')
         then pg_notify($2::text, 'errands') end as undone
-from closed cross join woken
+from closed cross join woken cross join given_back

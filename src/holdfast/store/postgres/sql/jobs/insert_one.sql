@@ -8,7 +8,7 @@ with body as (
     returning id
 ),
 to_ready as (
-    insert into {{schema}}.ready (job_id, queue, priority, task, since)
+    insert into {{schema}}.ready_plain (job_id, queue, priority, task, since)
     select id, $5::text, $6::int, $4::text, {{now}} from body
 ),
 counted as (

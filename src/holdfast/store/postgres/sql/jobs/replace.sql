@@ -18,7 +18,7 @@ to_outcome as (
     select gone.job_id, 'cancelled', gone.queue, gone.priority, gone.task, gone.attempts,
         gone.crashes, gone.fence, gone.ties, {{now}},
         {{now}} + interval '1 second' * coalesce(
-            (select (settings ->> 'retain_other')::float8 from {{schema}}.queue where queue.name = gone.queue),
+            (select (settings ->> {{cancelled_retained_by}})::float8 from {{schema}}.queue where queue.name = gone.queue),
             {{retention_of_policy}}
         ),
         leaving.why

@@ -1,7 +1,7 @@
 -- $1 now   $2 channel   $3 ids
 -- $4 how long to wait for a key that an open transaction holds (null: as the transaction does)
 -- $5 who requeues
--- uses: without_children counted happened_waiting told woken
+-- uses: unrecorded counted happened_waiting told woken
 -- let gone: chosen
 -- let what: 'requeued'
 -- let by: $5::text
@@ -81,23 +81,7 @@ to_ready as (
     select job_id, queue, priority, task, fence, ties & ~96, {{now}}
     from chosen order by job_id
 ),
-no_steps as (
-    delete from {{schema}}.step
-    where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
-),
-no_signals as (
-    delete from {{schema}}.signal
-    where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
-),
-{{without_children}},
-no_frames as (
-    delete from {{schema}}.frames
-    where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
-),
-no_live_frames as (
-    delete from {{schema}}.live_frames
-    where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
-),
+{{unrecorded}},
 restarted as (
     -- the job of a plan is live again: its schedule has to find it among its unfinished jobs
     insert into {{schema}}.started as old (schedule, scope, at, job_id)

@@ -1,2 +1,3 @@
--- $1 now   $2 queues
-select {{schema}}.hear($2::text[], {{now}})
+-- $1 now   $2 queue
+-- Lines that jobs came to are opened, and those at buckets with room.
+select {{schema}}.hear($2::text, {{now}})

@@ -1,5 +1,5 @@
--- Removes everything that belongs to ended jobs. Expects `gone` (job_id, ties), the outcomes just
--- deleted.
+-- Removes what belongs to ended jobs, but for what their attempts recorded (`unrecorded`). Expects `gone`
+-- (job_id, ties), the outcomes just deleted.
 ids as materialized (
     select array_agg(job_id) as list from gone
 ),
@@ -12,22 +12,6 @@ happenings as (
 ),
 reports as (
     delete from {{schema}}.progress where job_id = any ((select list from ids)::uuid[])
-),
-steps as (
-    delete from {{schema}}.step
-    where job_id = any (array(select job_id from gone where ties & 32 <> 0))
-),
-signals as (
-    delete from {{schema}}.signal
-    where job_id = any (array(select job_id from gone where ties & 32 <> 0))
-),
-frames as (
-    delete from {{schema}}.frames
-    where job_id = any (array(select job_id from gone where ties & 32 <> 0))
-),
-live_frames as (
-    delete from {{schema}}.live_frames
-    where job_id = any (array(select job_id from gone where ties & 32 <> 0))
 ),
 limits as (
     delete from {{schema}}.limited

@@ -10,28 +10,28 @@ counted as materialized (
     group by queue, state
 ),
 line (queue, priority) as (
-    (select queue, priority from {{schema}}.ready where not limited order by queue, priority limit 1)
+    (select queue, priority from {{schema}}.ready_plain order by queue, priority limit 1)
     union all
     select following.queue, following.priority
     from line cross join lateral (
-        select ready.queue, ready.priority from {{schema}}.ready
-        where not ready.limited and (ready.queue, ready.priority) > (line.queue, line.priority)
+        select ready.queue, ready.priority from {{schema}}.ready_plain as ready
+        where (ready.queue, ready.priority) > (line.queue, line.priority)
         order by ready.queue, ready.priority limit 1
     ) as following
 ),
 heads as (
     select line.queue, head.since
     from line cross join lateral (
-        select since from {{schema}}.ready
-        where not ready.limited and ready.queue = line.queue and ready.priority = line.priority
+        select since from {{schema}}.ready_plain as ready
+        where ready.queue = line.queue and ready.priority = line.priority
         order by seq limit 1
     ) as head
     union all
     select waited.queue, head.since
     from (select * from {{schema}}.line order by turn limit 1000) as waited
     cross join lateral (
-        select since from {{schema}}.ready
-        where ready.limited and ready.queue = waited.queue and ready.priority = waited.priority
+        select since from {{schema}}.ready_limited as ready
+        where ready.queue = waited.queue and ready.priority = waited.priority
         and ready.task = waited.task and ready.buckets = waited.buckets
         order by seq limit 1
     ) as head
@@ -39,8 +39,8 @@ heads as (
     select newcomer.queue, head.since
     from (select * from {{schema}}.newcomer order by n limit 1000) as newcomer
     cross join lateral (
-        select since from {{schema}}.ready
-        where ready.limited and ready.queue = newcomer.queue and ready.priority = newcomer.priority
+        select since from {{schema}}.ready_limited as ready
+        where ready.queue = newcomer.queue and ready.priority = newcomer.priority
         and ready.task = newcomer.task and ready.buckets = newcomer.buckets
         order by seq limit 1
     ) as head

@@ -1,4 +1,4 @@
--- $1 worker   $2 its last facts, or null for those of its last beat
+-- $1 worker   $2 its last facts, or null for those of its last beat   $3 channel
 with gone as (
     delete from {{schema}}.worker where id = $1::uuid returning coalesce($2::text, facts) as facts
 ),
@@ -11,5 +11,8 @@ kept as (
 ),
 uncounted as (
     delete from {{schema}}.counter where topic = 'cancel' and name = $1::uuid::text
+),
+dethroned as (
+    delete from {{schema}}.leader where worker_id = $1::uuid
 )
-delete from {{schema}}.leader where worker_id = $1::uuid
+select pg_notify($3::text, 'fleet:') from gone

@@ -5,7 +5,7 @@ select
     exists (
         select from unnest($3::text[]) as asked (queue)
         cross join lateral (
-            select from {{schema}}.ready where not ready.limited and ready.queue = asked.queue limit 1
+            select from {{schema}}.ready_plain as ready where ready.queue = asked.queue limit 1
         ) as head
     )
     or exists (select from {{schema}}.newcomer where newcomer.queue = any ($3::text[]))

@@ -16,6 +16,7 @@ counted as (
     on conflict (topic, name) do update set n = kept.n + 1
 ),
 woken as (
-    select count(pg_notify($2::text, 'cancel:' || id)) as calls from marked
+    select count(pg_notify($2::text, 'cancel:' || id)) + count(pg_notify($2::text, 'fleet:')) as calls
+    from marked
 )
 select marked.id, woken.calls from marked cross join woken

@@ -13,7 +13,11 @@ select 1 from holdfast_flow_graph where flow_id = ? and graph = ?
 select name, job_id from holdfast_node where flow_id = ? and name in (select value from json_each(?))
 
 -- name: blocked
-select job_id from holdfast_blocked where job_id in (select value from json_each(?))
+-- those of these jobs that are blocked nodes of this flow
+select b.job_id
+from json_each(?) as wanted
+cross join holdfast_blocked as b on b.job_id = wanted.value
+cross join holdfast_node as n on n.job_id = b.job_id and n.flow_id = ?
 
 -- name: grown
 update holdfast_flow set total = total + :nodes, open = open + :nodes, epoch = epoch + 1 where id = :id

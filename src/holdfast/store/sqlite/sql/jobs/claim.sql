@@ -3,7 +3,10 @@ select
     exists (select 1 from holdfast_worker where id = ? and expires_at > ?),
     (select n from holdfast_counter where topic = 'return' and name = ''),
     (select json_group_array(name) from holdfast_queue where paused or cool_until > ?),
-    exists (select 1 from holdfast_line)
+    exists (select 1 from holdfast_line),
+    exists (
+        select 1 from holdfast_queue where instr(settings, '"max_running"') or instr(settings, '"aging"')
+    )
 
 -- name: next priority
 select min(priority) from holdfast_ready where line = 0 and queue = ? and priority > ?
@@ -36,8 +39,33 @@ select
     job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ties,
     ready_at, ?, ?, ?, seq >= ?
 from holdfast_ready
-where line = 0 and queue = ? and priority = ? and seq in (select value from json_each(?))
+where line = 0 and queue = ? and priority = ? and seq between ? and ?
+    and task in (select value from json_each(?)) and seq not in (select value from json_each(?))
 
 -- name: leave
 delete from holdfast_ready
-where line = 0 and queue = ? and priority = ? and seq in (select value from json_each(?))
+where line = 0 and queue = ? and priority = ? and seq between ? and ?
+    and task in (select value from json_each(?)) and seq not in (select value from json_each(?))
+
+-- name: ruled queues
+select name, settings from holdfast_queue
+where instr(settings, '"max_running"') or instr(settings, '"aging"')
+
+-- name: count in total
+-- Plain jobs of a queue with a total, which have just been claimed.
+update holdfast_lease set buckets = ?, ties = ties | 2 where job_id in (select value from json_each(?))
+
+-- name: head
+select ready_at from holdfast_ready
+where line = 0 and queue = ? and priority = ? and seq >= ? and task in (select value from json_each(?))
+order by seq
+limit 1
+
+-- name: as old
+-- How many of the first jobs have waited since this moment, or longer.
+select count(*)
+from (
+    select 1 from holdfast_ready
+    where line = ? and queue = ? and priority = ? and seq >= ? and ready_at <= ?
+    limit ?
+)

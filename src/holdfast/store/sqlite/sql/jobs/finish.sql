@@ -2,7 +2,7 @@
 select
     p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.ties,
     d.at, p.ready_at, p.worker_id, p.claimed_at, p.cancel_requested_at, j.policy,
-    p.buckets
+    p.buckets, p.costs, p.spent
 from json_each(?) as wanted
 cross join holdfast_lease as p on p.job_id = wanted.value
 left join holdfast_deadline as d on d.job_id = p.job_id
@@ -12,7 +12,7 @@ left join holdfast_job as j on j.id = p.job_id and p.cancel_requested_at is not 
 select
     p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.ties,
     (select d.at from holdfast_deadline as d where d.job_id = p.job_id),
-    null, null, null, null, null, null
+    null, null, null, null, null, null, null, null
 from holdfast_place as p
 where p.state = ? and not p.ended and p.job_id in (select value from json_each(?))
 
@@ -28,7 +28,7 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 select name, settings from holdfast_queue where settings <> '{}'
 
 -- name: succeed
--- The outcomes of plain successes are their leases and results. A lease with ties that bind is left out:
+-- The outcomes of plain successes are their leases and results. A lease with other ties is left out:
 -- the count of what was copied then tells that the batch has to take the long way.
 insert into holdfast_outcome (
     job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
@@ -46,9 +46,16 @@ select
     ),
     ended.value
 from json_each(?) as ended
-cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties & -33 = 0 -- no ties but steps
+cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties & {{bound}} = 0
 left join holdfast_deadline as d on d.job_id = p.job_id
 left join holdfast_queue as q on q.name = p.queue and q.settings <> '{}'
+
+-- name: receipts
+-- What successes that hold permits have counted. Those that are alike come together.
+select p.buckets, p.costs, p.spent, count(*)
+from json_each(?) as ended
+cross join holdfast_lease as p on p.job_id = ended.value and p.buckets is not null
+group by p.buckets, p.costs, p.spent
 
 -- name: succeed nodes
 -- The same for nodes of flows. A node is kept as long as its flow. `or fail`: see `flows/settle`.

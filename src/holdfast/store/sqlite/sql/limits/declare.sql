@@ -23,3 +23,8 @@ select distinct l.queue
 from holdfast_bucket as b
 cross join holdfast_line as l on l.parked_at = b.name
 where b.name >= :name || ':' and b.name < :name || ';' and b.has_waiting
+
+-- name: forget books
+-- The books and overrides of another kind of limit mean nothing any more.
+update holdfast_bucket set state = null, rings = 0, override = null
+where name >= :name || ':' and name < :name || ';'

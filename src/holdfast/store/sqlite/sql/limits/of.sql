@@ -1,1 +1,1 @@
-select job_id, buckets from holdfast_limited where job_id in (select value from json_each(?))
+select job_id, buckets, costs from holdfast_limited where job_id in (select value from json_each(?))

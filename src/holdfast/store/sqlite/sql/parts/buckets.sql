@@ -1,64 +1,39 @@
+-- name: load
+-- The buckets that are named, with the definitions of their limits. A bucket need not have a row.
+select
+    wanted.value, l.settings, coalesce(l.retired, 0), coalesce(b.in_use, 0), b.shut_until,
+    coalesce(b.has_waiting, 0), b.override, b.needs, b.state, q.settings
+from json_each(?) as wanted
+left join holdfast_bucket as b on b.name = wanted.value
+left join holdfast_limit_rule as l on l.name = substr(wanted.value, 1, instr(wanted.value, ':') - 1)
+left join holdfast_queue as q on substr(wanted.value, 1, 6) = 'queue:' and q.name = substr(wanted.value, 7)
+
+-- name: save
+insert into holdfast_bucket (name, in_use, has_waiting, needs, opens_at, state, rings, touched_at)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (name) do update set
+    in_use = excluded.in_use, has_waiting = excluded.has_waiting, needs = excluded.needs,
+    opens_at = excluded.opens_at, state = excluded.state, rings = excluded.rings,
+    touched_at = excluded.touched_at
+
 -- name: opening
 select name from holdfast_bucket where has_waiting and opens_at <= ?
 
+-- name: parked
+select id, need, priority, turn from holdfast_line
+where parked_at = ? and need <= ?
+order by priority, turn, id
+limit ?
+
 -- name: unpark
-update holdfast_line set parked_at = null
-where id in (select id from holdfast_line where parked_at = ? order by priority, turn limit ?)
+-- It keeps its turn, so that those who are let go on stand before those who still wait.
+update holdfast_line set parked_at = null where id = ?
 
 -- name: is waited for
 select exists (select 1 from holdfast_line where parked_at = ?)
 
--- name: save
-insert into holdfast_bucket (name, in_use, has_waiting, opens_at, touched_at)
-values (:name, :in_use, :has_waiting, :opens_at, :now)
-on conflict (name) do update set
-    in_use = excluded.in_use, has_waiting = excluded.has_waiting, opens_at = excluded.opens_at,
-    touched_at = excluded.touched_at
-
--- name: next priority
-select min(priority) from holdfast_line where queue = ? and parked_at is null and priority > ?
-
--- name: open lines
-select id, buckets from holdfast_line
-where queue = ? and priority = ? and parked_at is null and task in (select value from json_each(?))
-order by turn
-limit ?
-
--- name: pick
-select
-    r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence, r.ties,
-    j.args, j.policy, j.created_at, r.ready_at, j.tags, j.headers, d.at, p.checkpoint
-from holdfast_ready as r
-cross join holdfast_job as j on j.id = r.job_id
-left join holdfast_deadline as d on d.job_id = r.job_id
-left join holdfast_progress as p on p.job_id = r.job_id
-where r.line = ? and r.queue = ? and r.priority = ?
-order by r.seq
-limit ?
-
--- name: lease
-insert into holdfast_lease (
-    job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
-    ready_at, worker_id, claimed_at, timeout_at, ahead, buckets
-)
-select
-    job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ties,
-    ready_at, ?, ?, ?, ?, ?
-from holdfast_ready
-where line = ? and queue = ? and priority = ? and seq in (select value from json_each(?))
-
--- name: leave
-delete from holdfast_ready
-where line = ? and queue = ? and priority = ? and seq in (select value from json_each(?))
-
--- name: served
-update holdfast_line set turn = ? where id = ?
-
 -- name: park
-update holdfast_line set parked_at = ? where id = ?
-
--- name: close
-delete from holdfast_line where id = ?
+update holdfast_line set parked_at = ?, need = ? where id = ?
 
 -- name: parked queues
 select queue from holdfast_line where parked_at = ? order by priority, turn limit ?

@@ -19,7 +19,11 @@ and (
         where j.id = p.job_id
             and (:created_after is null or j.created_at >= :created_after)
             and (:created_before is null or j.created_at < :created_before)
-            and (not :has_tags or j.tags is not null)
+            and (
+                :tags_piece is null
+                or instr(j.tags, :tags_piece) > 0
+                or instr(j.tags, '\u') > 0
+            )
             and (not :has_headers or j.headers is not null)
             and (
                 :args_piece is null

@@ -1,8 +1,18 @@
 -- name: find
-select id from holdfast_line where queue = ? and priority = ? and task = ? and buckets = ?
+select buckets, id, weight, costly, parked_at from holdfast_line
+where queue = ? and priority = ? and task = ? and buckets in (select value from json_each(?))
 
 -- name: add
-insert into holdfast_line (queue, priority, task, buckets, turn) values (?, ?, ?, ?, ?) returning id
+insert into holdfast_line (queue, priority, task, buckets, weight, costly, fair, labels, turn)
+values (
+    ?, ?, ?, ?, coalesce((select weight from holdfast_weight where fair = ?), ?), ?, ?, ?,
+    coalesce((select turn from holdfast_turn where queue = ? and priority = ?), 0)
+)
+
+-- name: change
+update holdfast_line
+set weight = coalesce((select w.weight from holdfast_weight as w where w.fair = :fair), :weight), costly = :costly
+where id = :id
 
 -- name: stand
 insert into holdfast_ready (
@@ -12,12 +22,21 @@ insert into holdfast_ready (
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: keep
-insert into holdfast_limited (job_id, buckets) values (?, ?)
+insert into holdfast_limited (job_id, buckets, costs, weight) values (?, ?, ?, ?)
+
+-- name: kept
+select job_id, buckets, costs, weight from holdfast_limited where job_id in (select value from json_each(?))
 
 -- name: standing
 select job_id, queue, priority, seq, task, attempts, crashes, fence, ties, ready_at
 from holdfast_ready
 where ties & 2 and job_id in (select value from json_each(?))
+
+-- name: parked lines
+select distinct l.id, l.parked_at, l.queue
+from holdfast_ready as r
+cross join holdfast_line as l on l.id = r.line and l.parked_at is not null
+where r.job_id in (select value from json_each(?))
 
 -- name: blocked
 select b.job_id, b.queue, b.priority, b.seq, b.task, b.attempts, b.crashes, b.fence, b.ties

@@ -32,9 +32,11 @@ from (
     from line
     where priority is not null
     union all
-    select queue, ready_at
-    from (select id, queue from holdfast_line order by turn limit 1000) as l
-    cross join (select line, min(seq), ready_at from holdfast_ready where line > 0 group by line) as r
-        on r.line = l.id
+    select queue, (
+        select r.ready_at from holdfast_ready as r
+        where r.line = l.id and r.queue = l.queue and r.priority = l.priority
+        order by r.seq limit 1
+    )
+    from (select id, queue, priority from holdfast_line order by turn limit 1000) as l
 )
 group by queue

@@ -12,10 +12,10 @@ where job_id = ? and name = ? and (result is not null or (kind is not null and u
 
 -- name: totals
 select
-    count(*), coalesce(max(n), 0),
+    count(*) filter (where substr(name, 1, length(:own)) <> :own), coalesce(max(n), 0),
     coalesce(sum(length(cast(value as blob))) filter (where taken_by is null), 0)
 from holdfast_signal
-where job_id = ?
+where job_id = :job
 
 -- name: keep
 insert into holdfast_signal (job_id, n, name, value, key, at) values (?, ?, ?, ?, ?, ?)

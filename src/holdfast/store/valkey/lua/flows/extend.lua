@@ -1,21 +1,22 @@
 -- Add nodes and gates to a flow that is not over.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise growth
--- uses: time arrival record counts changes names places queues moves growth
+-- uses: time arrival record counts changes names places queues moves elements
 --
--- `growth`: a GrowthRow. Answers what became of it, as `holdfast.flow.model.Grown` names it; or, and
--- nothing is changed, name, id, … of those of its nodes that the flow has already: then the caller has
--- to leave these out.
+-- `growth`: a GrowthRow. Answers what became of it, as `holdfast.flow.model.Grown` names it. Or nothing is
+-- changed, and the answer is name, id, … of those of its nodes that the flow has already: then the caller
+-- has to leave these out. Elements of which the flow may have some are answered with `known`: then the
+-- caller has to write them out as nodes.
 local given = cmsgpack.unpack(growth)
 local flow, by, added = given[GROWTH_FLOW], given[GROWTH_BY], given[GROWTH_NODES]
-local row = flow_row(flow)
+local row, elements = flow_row(flow), given[GROWTH_ELEMENTS]
 
 local function is_held()
     load({by})
-    load_nodes({by})
+    load_node_rows({by})
     local record = records[by]
     return record and record[STATE] == 'running' and record[FENCE] == given[GROWTH_FENCE]
-        and nodes[by] and nodes[by][NODE_FLOW] == flow
+        and node_rows[by] and node_rows[by][NODE_ROW_FLOW] == flow
 end
 
 -- The nodes of the growth that the flow has already: name, id, …
@@ -36,14 +37,23 @@ local function has_grown_before()
         and redis.call('LPOS', partition .. ':fg:' .. flow, given[GROWTH_GRAPH])
 end
 
--- Whether all nodes that are to get a gate are blocked, or are added with this growth.
-local function are_blocked()
-    local ids, is_new = {}, {}
-    for n = 2, #added[NEW_NODES_NAMES], 2 do
-        is_new[added[NEW_NODES_NAMES][n]] = true
-    end
+-- The nodes that are to get a gate.
+local function targets()
+    local ids = {}
     for n, target in ipairs(given[GROWTH_GATES]) do
         ids[n] = target[1]
+    end
+    for n = 1, elements and #elements[ELEMENTS_BEHIND] or 0, 2 do
+        ids[#ids + 1] = elements[ELEMENTS_BEHIND][n]
+    end
+    return ids
+end
+
+-- Whether all nodes that are to get a gate are blocked, or are added with this growth.
+local function are_blocked()
+    local ids, is_new = targets(), {}
+    for n = 2, #added[NEW_NODES_NAMES], 2 do
+        is_new[added[NEW_NODES_NAMES][n]] = true
     end
     load(ids)
     load_nodes(ids)
@@ -56,12 +66,16 @@ local function are_blocked()
     return true
 end
 
-local function add()
-    local count_added = #added[NEW_NODES_NAMES] / 2
+-- The flow has so many nodes more.
+local function note_growth(count_added)
     row[FLOW_TOTAL], row[FLOW_OPEN] = row[FLOW_TOTAL] + count_added, row[FLOW_OPEN] + count_added
     row[FLOW_EPOCH] = row[FLOW_EPOCH] + 1
     keep_flow(flow)
     add_graph(flow, given[GROWTH_GRAPH])
+end
+
+local function add()
+    note_growth(#added[NEW_NODES_NAMES] / 2)
     add_nodes(flow, added)
     flush()
     local decided = add_edges(added)
@@ -80,6 +94,16 @@ if not row or not (row[FLOW_STATE] == 'running' or row[FLOW_STATE] == 'paused') 
     return 'over'
 elseif not is_held() then
     return 'not held'
+end
+if elements then
+    if may_have_elements(flow, elements) then
+        return 'known'
+    elseif not are_blocked() then
+        return 'target gone'
+    end
+    note_growth(#elements[ELEMENTS_IDS])
+    add_elements(flow, elements)
+    return 'grown'
 end
 local known = known_nodes()
 if #known > 0 then

@@ -46,7 +46,8 @@ local function may_reopen()
 end
 
 local function is_ours(id)
-    return records[id] and nodes[id] and node_rows[id] and nodes[id][NODE_FLOW] == flow
+    local is_node = records[id] and node_rows[id] and (nodes[id] or not gates_of[id])
+    return is_node and node_rows[id][NODE_ROW_FLOW] == flow
 end
 
 -- Whether the nodes to reopen have ended, and those whose gates are counted anew are blocked.
@@ -77,7 +78,9 @@ local function reopen()
         if node_rows[id][NODE_ROW_IS_SINK] and is_bad_end(id) then
             row[FLOW_FAILED] = row[FLOW_FAILED] - 1
         end
-        nodes[id][NODE_IS_BAD], nodes_changed[id] = false, true
+        if nodes[id] then
+            nodes[id][NODE_IS_BAD], nodes_changed[id] = false, true
+        end
         put('unsettled:' .. flow, id, false) -- its edges count by its next end
         tell(id, seen(records[id]), 'requeued', by, records[id][STATE])
         revive(id, records[id], gates_of[id] and 'blocked' or 'ready', arrive(n % 65536))

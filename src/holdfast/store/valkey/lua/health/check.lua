@@ -1,8 +1,8 @@
 -- Check some jobs. Answers those without a record or body, and those that are not in the place that
 -- their record names.
 -- KEYS: partition
--- ARGV: chosen
--- uses: record counts changes names places
+-- ARGV: now chosen
+-- uses: time record counts changes names places
 local served = {}
 
 -- Whether a claim would find the line of a ready job.

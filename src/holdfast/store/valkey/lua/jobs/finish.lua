@@ -89,11 +89,17 @@ local function cool(move, record)
     end
 end
 
+-- Where the limit is not defined, the queue cools down.
 local drained = {}
 local function drain(move, record)
-    if move[MOVE_DRAINS] then
-        local bucket = permits.bucket_of(record, move[MOVE_DRAINS])
-        drained[bucket] = math.max(drained[bucket] or 0, move[MOVE_DELAY] or 0)
+    if not move[MOVE_DRAINS] then
+        return
+    end
+    local bucket, wait = permits.bucket_of(record, move[MOVE_DRAINS]), move[MOVE_DELAY] or 0
+    if permits.rule(bucket) then
+        drained[bucket] = math.max(drained[bucket] or 0, wait)
+    else
+        cooled[record[QUEUE]] = throttle(record[QUEUE], wait)
     end
 end
 
@@ -125,6 +131,7 @@ local function apply(move, record)
         move[MOVE_TO], move[MOVE_WHAT], move[MOVE_MESSAGE] = 'ready', 'resumed', SIGNAL_IS_THERE
     end
     local row = move[MOVE_TO] ~= 'succeeded' and seen(record)
+    permits.ends(move[MOVE_SETTLES], move[MOVE_SPENT])
     spend(move, record)
     go(move, record)
     if record[STATE] == 'suspended' then
@@ -152,11 +159,11 @@ end
 release_ended()
 flush()
 for bucket, hint in pairs(drained) do
-    local row = permits.row(bucket)
+    local row = permits.change(bucket)
     row[BUCKET_SHUT_UNTIL], row[BUCKET_THROTTLES] =
         cool_window(row[BUCKET_SHUT_UNTIL], row[BUCKET_THROTTLES], hint, FRESH_SETTINGS)
-    permits.keep(bucket)
 end
+permits.save()
 write_failures()
 
 local answer, cooling = {}, {}

@@ -1,22 +1,40 @@
--- Count the ready jobs that wait at buckets which count no job. Of very many lines, some are looked at.
+-- Count the ready jobs that wait at buckets which count no job, or that need other labels than these, if any are given.
+-- Of very many lines, some are looked at.
 -- KEYS: partition
--- ARGV: now queues tasks
+-- ARGV: now queues tasks labels
 -- uses: time buckets
 local MOST_LINES = 10000
-local served, known, jobs = {}, {}, 0
-for _, name in ipairs(cmsgpack.unpack(queues)) do
-    served[name] = true
+
+local function set_of(packed)
+    local names = {}
+    for _, name in ipairs(cmsgpack.unpack(packed)) do
+        names[name] = true
+    end
+    return names
 end
-for _, name in ipairs(cmsgpack.unpack(tasks)) do
-    known[name] = true
+
+local served, known, jobs = set_of(queues), set_of(tasks), 0
+local mine = cmsgpack.unpack(labels) and set_of(labels)
+
+local function needs_others(wanted)
+    for label in string.gmatch(mine and wanted or '', '[^+]+') do
+        if not mine[label] then
+            return true
+        end
+    end
+    return false
 end
+
 local found = redis.call('HRANDFIELD', partition .. ':lines', MOST_LINES, 'WITHVALUES')
 for n = 1, #found, 2 do
-    local queue, task = permits.parts_of_line(found[n])
-    local bucket = string.sub(found[n + 1], TURN_LENGTH + 2)
-    local is_held = bucket ~= '' and permits.row(bucket)[BUCKET_IN_USE] == 0 and permits.room(bucket) == 0
-    if is_held and served[queue] and known[task] then
-        jobs = jobs + redis.call('ZCARD', partition .. ':limited:' .. found[n])
+    local queue, group = permits.group_of(found[n])
+    local task, wanted = string.match(group, '^([^\n]*)\n(.*)$')
+    if served[queue] and known[task] then
+        local _, need, bucket = permits.place(found[n + 1])
+        local is_held = bucket and permits.row(bucket)[BUCKET_IN_USE] == 0 and permits.free(bucket) < need
+        if is_held or needs_others(wanted) then
+            jobs = jobs + redis.call('ZCARD', partition .. ':limited:' .. found[n])
+        end
     end
 end
 return jobs

@@ -4,7 +4,8 @@
 -- uses: held
 local found, answer = {}, {}
 for id, record in pairs(load_held()) do
-    if string.find('\n' .. (record[BUCKETS] or '') .. '\n', '\n' .. bucket .. '\n', 1, true) then
+    local passes = string.find('\n' .. (record[BUCKETS] or '') .. '\n', '\n' .. bucket .. '\n', 1, true)
+    if passes or record[TOTAL] == bucket then
         found[#found + 1] = {id, record}
     end
 end

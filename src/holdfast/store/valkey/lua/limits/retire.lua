@@ -11,4 +11,5 @@ for _, name in ipairs(cmsgpack.unpack(names)) do
         answer[#answer + 1] = name
     end
 end
+permits.save()
 return answer

@@ -163,8 +163,9 @@ local function flush()
     end
     write_counts()
     note_holders()
-    for _, queue in ipairs(permits.write()) do
-        wake('ready:' .. queue)
+    for queue, lines in pairs(permits.write()) do
+        local message = 'ready:' .. queue
+        woken[message] = (woken[message] or 0) + lines
     end
     write_happenings()
     for n = 1, #after_all do

@@ -1,4 +1,4 @@
--- The flows that jobs have started: a set for each job that has the tie of a parent.
+-- The flows that jobs have started: a set for each job that has started some, until they are removed.
 -- uses: flows undo
 local function children_of(id)
     return redis.call('SMEMBERS', partition .. ':ch:' .. id)
@@ -28,5 +28,4 @@ local function let_go_of_children(id, record)
             keep_flow(flow)
         end
     end
-    removed[#removed + 1] = partition .. ':ch:' .. id
 end

@@ -46,7 +46,7 @@ local function is_bad_end(id)
     local state = records[id][STATE]
     if state == 'skipped' then
         load_nodes({id})
-        return nodes[id] and nodes[id][NODE_IS_BAD]
+        return nodes[id] and nodes[id][NODE_IS_BAD] or false
     end
     return BAD[state] or false
 end
@@ -116,22 +116,22 @@ local function add_edge(id, at, upstream, wants)
 end
 
 -- Add a gate to a blocked node, behind those that it has. Answers its place.
-local function new_gate(node, given)
+local function new_gate(node, need, total, losers)
     local at, spread, n = #node - 1, node[#node], 0
     if has_gates(node) then
         n = node[last_gate(node) + GATE_N] + 1
     end
     node[at + GATE_N], node[at + GATE_SERIAL] = n, node[NODE_MADE]
-    node[at + GATE_NEED], node[at + GATE_TOTAL] = given[NEW_GATE_NEED], #given[NEW_GATE_EDGES] / 2
+    node[at + GATE_NEED], node[at + GATE_TOTAL] = need, total
     node[at + GATE_WON], node[at + GATE_LOST] = 0, 0
-    node[at + GATE_LOSERS], node[at + GATE_IS_BAD] = given[NEW_GATE_LOSERS], false
+    node[at + GATE_LOSERS], node[at + GATE_IS_BAD] = losers, false
     node[at + GATE_WIDTH + 1], node[NODE_MADE] = spread, node[NODE_MADE] + 1
     return at
 end
 
 local function add_gate(id, given)
     local node, edges, named, upstreams = nodes[id], given[NEW_GATE_EDGES], {}, {}
-    local at = new_gate(node, given)
+    local at = new_gate(node, given[NEW_GATE_NEED], #edges / 2, given[NEW_GATE_LOSERS])
     for n = 1, #edges, 2 do
         upstreams[#upstreams + 1] = edges[n]
         named[#named + 1] = string.format('%s:%.0f;', edges[n], edges[n + 1])

@@ -23,7 +23,9 @@ do
         record[ATTEMPTS], record[CRASHES], record[FENCE] = 0, 0, 0
         record[TIMEOUT], record[TIES] = job[JOB_TIMEOUT] or false, job[JOB_TIES]
         if job[JOB_BUCKETS] then
-            record[PLAN], record[BUCKETS] = false, job[JOB_BUCKETS]
+            record[PLAN], record[BUCKETS], record[COSTS] = false, job[JOB_BUCKETS], job[JOB_COSTS] or false
+            record[WEIGHT], record[TOTAL], record[SPENT] = job[JOB_WEIGHT], false, false
+            record[LAST_SPREAD] = record[SPREAD]
         end
         record[KEY], record[KEY_STATES] = job[JOB_KEY] or false, job[JOB_KEY_STATES] or false
         local deadline_in = job[JOB_DEADLINE_IN]

@@ -2,17 +2,37 @@
 -- longer run. Noted job by job, and written by `flush`.
 -- uses: names buckets
 do
-    local joined, freed = {}, {} -- lines that jobs came to or left; buckets, and how many jobs they count less
+    local kinds = permits.kinds
+    local LINE_BATCH, MOST_WOKEN = 1000, 1000
+    -- `unsettled`: line → whether its first job may be another one; `weights`: line → that of its newest job
+    local lines, unsettled, weights, freed = {}, {}, {}, {}
+    local settles, reported = 'refund', nil -- how the attempt ends that is moved now, and what it has spent
 
-    local function line_of(record)
-        return line(record[QUEUE], record[TASK]) .. '\n' .. record[PRIORITY] .. '\n' .. record[BUCKETS]
+    -- The name of a line of jobs with limits, from that of their queue and task.
+    function permits.line_name(name, priority, text)
+        return name .. '\n' .. priority .. '\n' .. text
     end
 
-    -- The set of the line that a ready job stands in.
-    function permits.stand(record)
+    local function line_of(record)
+        return permits.line_name(line(record[QUEUE], record[TASK]), record[PRIORITY], record[BUCKETS])
+    end
+
+    -- Note that jobs come to the end of a line. If they leave it, or come to a place before others, whoever is first
+    -- then may be able to begin where the line waits now.
+    function permits.join(name, at_end, weight)
+        if unsettled[name] == nil then
+            lines[#lines + 1] = name
+        end
+        unsettled[name] = unsettled[name] or not at_end
+        weights[name] = weight or weights[name]
+    end
+
+    -- The set and the entry of a ready job in its line, which it comes to or leaves.
+    function permits.stand(id, record, enters)
         local name = line_of(record)
-        joined[name] = true
-        return behind('limited', name)
+        local is_new = string.sub(record[SEQ], 1, 13) >= string.format('%013x', server_time)
+        permits.join(name, enters and is_new, enters and record[WEIGHT])
+        return behind('limited', name), record[SEQ] .. id .. (record[COSTS] and ' ' .. record[COSTS] or '')
     end
 
     -- Whether a claim would find the line of a ready job.
@@ -22,61 +42,246 @@ do
 
     -- The bucket of this limit that a job passes; the bucket without a key if it does not pass the limit.
     function permits.bucket_of(record, limit)
-        for bucket in string.gmatch(record[BUCKETS] or '', '[^\n]+') do
-            if permits.limit_of(bucket) == limit then
-                return bucket
-            end
+        local found = limit .. ':'
+        for _, bucket in ipairs((permits.buckets_of(record[BUCKETS] or ''))) do
+            found = permits.limit_of(bucket) == limit and bucket or found
         end
-        return limit .. ':'
+        return found
     end
 
+    -- The next attempts that end do so in this way (`Settles`), and have spent so much: limit, units, …
+    function permits.ends(how, spent)
+        settles, reported = how, spent
+    end
+
+    -- What an attempt has spent of a limit, if it has said so: at its end, or before.
+    local function spent_of(record, limit)
+        for _, list in ipairs({reported or {}, record[SPENT] or {}}) do
+            for n = 1, #list, 2 do
+                if list[n] == limit then
+                    return list[n + 1]
+                end
+            end
+        end
+    end
+
+    local function settle_budget(one, record, bucket, cost)
+        local spent = settles ~= 'unbegun' and spent_of(record, permits.limit_of(bucket))
+        if spent then
+            one.spent = one.spent + spent
+        elseif settles == 'estimate' then
+            one.spent = one.spent + cost
+        elseif settles == 'charge' then
+            one.charged = one.charged + cost
+        end
+    end
+
+    local function freed_of(bucket)
+        local one = freed[bucket]
+        if not one then
+            local rule = permits.rule(bucket)
+            one = {units = 0, spent = 0, charged = 0, unbegun = {}, is_parent = true}
+            one.is_budget = rule and kinds.settings(rule[RULE_SETTINGS]).kind == 'budget'
+            freed[bucket] = one
+        end
+        return one
+    end
+
+    -- Note what the lease of a job has counted: how many units a bucket counts less, what a budget has spent and what
+    -- it may charge, and what has not begun. A job that only the total of its queue has counted is plain again.
     function permits.give_back(record)
-        for bucket in string.gmatch(record[BUCKETS], '[^\n]+') do
-            freed[bucket] = (freed[bucket] or 0) + 1
+        local costs = permits.costs_of(record[COSTS])
+        local buckets, parents = permits.buckets_of(record[BUCKETS] or '')
+        for n, bucket in ipairs(buckets) do
+            local one, cost = freed_of(bucket), costs and costs[n] or 1
+            one.units, one.is_parent = one.units + cost, one.is_parent and parents[n]
+            if one.is_budget then
+                settle_budget(one, record, bucket, cost)
+            elseif settles == 'unbegun' then
+                table.insert(one.unbegun, {cost, record[CLAIMED_AT]})
+            end
+        end
+        if record[TOTAL] then
+            local one = freed_of(record[TOTAL])
+            one.units, record[TOTAL] = one.units + 1, false
+            if not record[BUCKETS] then
+                record[TIES] = bit.band(record[TIES], bit.bnot(TIE_PERMITS))
+            end
+        end
+        if record[SPENT] then
+            record[SPENT] = false
+        end
+    end
+
+    -- Forget what stands beside a line that is gone.
+    function permits.forget_lines(names)
+        for _, name in ipairs(names) do
+            local queue, _, priority, text = permits.parts_of_line(name)
+            local fair = permits.fair_of(text)
+            if fair then
+                redis.call('SREM', permits.kin_set(queue, priority, fair), name)
+            end
+        end
+        if #names > 0 then
+            redis.call('HDEL', partition .. ':lines', unpack(names))
+            redis.call('HDEL', partition .. ':weights', unpack(names))
+        end
+    end
+
+    -- A set of open lines may be empty now.
+    function permits.forget_empty_group(queue, group)
+        if redis.call('EXISTS', permits.open_set(queue, group)) == 0 then
+            redis.call('SREM', partition .. ':groups:' .. queue, group)
         end
     end
 
     local function close(name, place)
-        local turn, bucket = string.sub(place, 2, TURN_LENGTH + 1), string.sub(place, TURN_LENGTH + 2)
-        local set = bucket ~= '' and 'parked:' .. bucket or 'open:' .. permits.parts_of_line(name)
-        redis.call('ZREM', partition .. ':' .. set, turn .. name)
-        redis.call('HDEL', partition .. ':lines', name)
-        if bucket ~= '' and redis.call('EXISTS', partition .. ':' .. set) == 0 then
-            permits.row(bucket)[BUCKET_HAS_WAITING] = false
-            freed[bucket] = freed[bucket] or 0
+        local turn, _, bucket = permits.place(place)
+        if bucket then
+            redis.call('ZREM', partition .. ':parked:' .. bucket, turn .. name)
+            permits.regroup(bucket)
+        else
+            local queue, group = permits.group_of(name)
+            redis.call('ZREM', permits.open_set(queue, group), turn .. name)
+            permits.forget_empty_group(queue, group)
+        end
+        permits.forget_lines({name})
+    end
+
+    -- Let a line go on that was parked before its first job was another one.
+    local function unpark(name, place)
+        local turn, _, bucket = permits.place(place)
+        if bucket then
+            local queue, group = permits.group_of(name)
+            local _, _, priority = permits.parts_of_line(name)
+            redis.call('ZREM', partition .. ':parked:' .. bucket, turn .. name)
+            redis.call('ZADD', permits.open_set(queue, group), priority, turn .. name)
+            redis.call('SADD', partition .. ':groups:' .. queue, group)
+            redis.call('HSET', partition .. ':lines', name, permits.open_place(turn))
+            permits.regroup(bucket)
+            return queue
         end
     end
 
-    local function open(name)
-        local queue, _, priority = permits.parts_of_line(name)
-        local turn = permits.next_turn()
-        redis.call('HSET', partition .. ':lines', name, 'o' .. turn)
-        redis.call('ZADD', partition .. ':open:' .. queue, priority, turn .. name)
-    end
-
-    -- Answers the queues of lines that may go on: of each bucket, as many as it counts jobs less.
-    function permits.write()
-        local queues_woken = {}
-        for name in pairs(joined) do
-            local place = redis.call('HGET', partition .. ':lines', name)
-            local is_empty = redis.call('EXISTS', partition .. ':limited:' .. name) == 0
-            if is_empty and place then
-                close(name, place)
-            elseif not is_empty and not place then
-                open(name)
+    -- A new line has its turn as soon as those that are there.
+    local function open(names)
+        local turn_text, places, sets = permits.turn_texts(#names), {}, {}
+        for _, name in ipairs(names) do
+            local queue, _, priority, text = permits.parts_of_line(name)
+            local _, group = permits.group_of(name)
+            local set, fair = permits.open_set(queue, group), permits.fair_of(text)
+            local turn, one = turn_text(permits.last_turn(queue, priority)), sets[set]
+            if not one then
+                one = {queue = queue, group = group, members = {}}
+                sets[set] = one
+            end
+            places[#places + 1], places[#places + 2] = name, permits.open_place(turn)
+            one.members[#one.members + 1], one.members[#one.members + 2] = priority, turn .. name
+            if fair then
+                redis.call('SADD', permits.kin_set(queue, priority, fair), name)
             end
         end
-        for bucket, jobs in pairs(freed) do
-            local row = permits.row(bucket)
-            row[BUCKET_IN_USE] = row[BUCKET_IN_USE] - jobs
-            if row[BUCKET_HAS_WAITING] and jobs > 0 then
-                for _, member in ipairs(redis.call('ZRANGE', partition .. ':parked:' .. bucket, 0, jobs - 1)) do
-                    queues_woken[#queues_woken + 1] = permits.parts_of_line(string.sub(member, TURN_LENGTH + 1))
+        if #names > 0 then
+            redis.call('HSET', partition .. ':lines', unpack(places))
+        end
+        for set, one in pairs(sets) do
+            redis.call('ZADD', set, unpack(one.members))
+            redis.call('SADD', partition .. ':groups:' .. one.queue, one.group)
+        end
+    end
+
+    local function note_woken(woken, queue)
+        if queue then
+            woken[queue] = (woken[queue] or 0) + 1
+        end
+    end
+
+    local function write_lines(names, woken)
+        local places, new = redis.call('HMGET', partition .. ':lines', unpack(names)), {}
+        for n, name in ipairs(names) do
+            local place = places[n]
+            if unsettled[name] and redis.call('EXISTS', partition .. ':limited:' .. name) == 0 then
+                if place then
+                    close(name, place)
                 end
+            elseif not place then
+                new[#new + 1] = name
+            elseif unsettled[name] then
+                note_woken(woken, unpark(name, place))
             end
-            permits.keep(bucket)
         end
-        joined, freed = {}, {}
-        return queues_woken
+        open(new)
+    end
+
+    -- A line has the weight of the job that came last. A weight of 1 is not kept.
+    local function write_weights()
+        local heavy, usual = {}, {}
+        for name, weight in pairs(weights) do
+            if weight ~= 1 then
+                heavy[#heavy + 1], heavy[#heavy + 2] = name, weight
+            else
+                usual[#usual + 1] = name
+            end
+        end
+        local key = partition .. ':weights'
+        if #usual > 0 and redis.call('EXISTS', key) == 1 then
+            for first = 1, #usual, LINE_BATCH do
+                redis.call('HDEL', key, unpack(usual, first, math.min(first + LINE_BATCH - 1, #usual)))
+            end
+        end
+        for first = 1, #heavy, 2 * LINE_BATCH do
+            redis.call('HSET', key, unpack(heavy, first, math.min(first + 2 * LINE_BATCH - 1, #heavy)))
+        end
+    end
+
+    local function settle(bucket, one)
+        local row, settings = permits.change(bucket), permits.settings(bucket)
+        row[BUCKET_IN_USE] = row[BUCKET_IN_USE] - one.units
+        if settings and settings.kind == 'budget' then
+            local charged = settings.on_failure == 'charge' and one.charged or 0
+            kinds.spend(row, settings, one.spent + charged, one.is_parent)
+        elseif settings then
+            for _, back in ipairs(one.unbegun) do
+                kinds.untake(row, settings, back[1], back[2])
+            end
+        end
+        return row
+    end
+
+    -- Note the queues of as many lines that are parked at a bucket. Jobs without limits wait for a total without being
+    -- parked there.
+    local function wake_at(bucket, one, woken)
+        local is_full_total = permits.limit_of(bucket) == TOTALS and permits.free(bucket) == 0
+        if settle(bucket, one)[BUCKET_HAS_WAITING] then
+            local last = math.min(one.units, MOST_WOKEN) - 1
+            for _, member in ipairs(redis.call('ZRANGE', partition .. ':parked:' .. bucket, 0, last)) do
+                note_woken(woken, (permits.parts_of_line(string.sub(member, TURN_LENGTH + 1))))
+            end
+        end
+        if is_full_total then
+            note_woken(woken, string.sub(bucket, #TOTALS + 2))
+        end
+    end
+
+    -- Answers the queues of lines that may go on, and how many lines: of each bucket, as many as it counts units
+    -- less.
+    function permits.write()
+        local woken, buckets = {}, {}
+        for first = 1, #lines, LINE_BATCH do
+            write_lines({unpack(lines, first, math.min(first + LINE_BATCH - 1, #lines))}, woken)
+        end
+        if #lines > 0 then
+            write_weights()
+        end
+        for bucket in pairs(freed) do
+            buckets[#buckets + 1] = bucket
+        end
+        permits.load(buckets)
+        for bucket, one in pairs(freed) do
+            wake_at(bucket, one, woken)
+        end
+        permits.save()
+        lines, unsettled, weights, freed = {}, {}, {}, {}
+        return woken
     end
 end

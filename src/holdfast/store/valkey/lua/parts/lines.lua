@@ -158,14 +158,25 @@ local function first_priority(queue)
     return tonumber(found[2])
 end
 
+-- Take jobs off a line that are not its first ones.
+local function take_members_off(one)
+    local before = first_of(one.key)
+    redis.call('ZREM', one.key, unpack(one.members))
+    update_head(one.queue, one.task, before, first_of(one.key))
+end
+
 -- Take the picked jobs off their lines. Each line begins now with the job to which it has gone. The
 -- lines of one queue stand together in `served`.
 local function take_off(served)
     local gone, come = {}, {}
     for n = 1, #served do
         local one, following = served[n], served[n + 1]
-        redis.call('ZREMRANGEBYRANK', one.key, 0, one.taken - 1)
-        if not (one.is_alone and one.member) then
+        if one.members then
+            take_members_off(one)
+        else
+            redis.call('ZREMRANGEBYRANK', one.key, 0, one.taken - 1)
+        end
+        if not (one.is_alone and one.member) and one.head then
             gone[#gone + 1] = one.head
         end
         if one.member and not one.is_alone then

@@ -1,6 +1,6 @@
 -- The rows of nodes beside their jobs: each is read once, and written by `keep_nodes` and `flush`.
--- `nodes` has what others change of a node (`g:<node>`), `node_rows` what it begins and ends with
--- (`n:<node>`). Most scripts read the first of nodes that wait, and the second of nodes that end.
+-- `nodes` has what others change of a node (`g:<node>`), if it ever had a gate. `node_rows` has what a node
+-- begins and ends with (`n:<node>`). Most scripts read the first of nodes that wait, and the second of nodes that end.
 local nodes, nodes_changed, node_rows, node_rows_changed = {}, {}, {}, {}
 
 local function load_into(rows, kind, ids)

@@ -19,7 +19,8 @@ local function settle(id, record, enters)
     local state = record[STATE]
     local name = line(record[QUEUE], record[TASK])
     if state == 'ready' and record[BUCKETS] then
-        put(permits.stand(record), record[SEQ] .. id, enters and 0)
+        local set, entry = permits.stand(id, record, enters)
+        put(set, entry, enters and 0)
     elseif state == 'ready' then
         local set = behind('ready', name)
         put(set, record[SEQ] .. id, enters and record[PRIORITY])
@@ -27,7 +28,7 @@ local function settle(id, record, enters)
     elseif state == 'running' then
         put(behind('held', record[WORKER]), id, enters and 0)
         workers_touched[record[WORKER]] = true
-        if record[BUCKETS] and not enters then
+        if not enters and (record[BUCKETS] or record[TOTAL]) then
             permits.give_back(record)
         end
         if record[AT] then

@@ -22,6 +22,12 @@ local function keep_queue(name, row)
     redis.call('HSET', partition .. ':queues', name, cmsgpack.pack(row))
 end
 
+-- What an operator has tuned on a queue, nil if nothing.
+local function setting_of(name, setting)
+    local row = queue_row(name)
+    return row and row[QUEUE_SETTINGS][setting]
+end
+
 local function is_open(name)
     local row = queue_row(name)
     if not row then

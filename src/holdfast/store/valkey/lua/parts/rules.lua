@@ -1,8 +1,11 @@
 -- The definitions of limits, and letting claims look again at the buckets of one.
 -- uses: buckets
-local read_rule, keep_rule, kind_of, counts_something, look_again, buckets_behind
+local read_rule, keep_rule, keep_calendars, kind_of, counts_something, look_again, let_go_on, buckets_behind
 
 do
+    local kinds = permits.kinds
+    local MOST_WOKEN = 1000
+
     function read_rule(limit)
         return permits.rule(limit .. ':')
     end
@@ -26,9 +29,10 @@ do
         return false
     end
 
-    local function wake_all(bucket)
+    local function wake_some(bucket, units)
         local channel, told = partition:gsub(':%d+}$', '}') .. ':wake', {}
-        for _, member in ipairs(redis.call('ZRANGE', partition .. ':parked:' .. bucket, 0, -1)) do
+        local last = math.min(units, MOST_WOKEN) - 1
+        for _, member in ipairs(redis.call('ZRANGE', partition .. ':parked:' .. bucket, 0, last)) do
             local queue = permits.parts_of_line(string.sub(member, TURN_LENGTH + 1))
             if not told[queue] then
                 told[queue] = true
@@ -40,17 +44,56 @@ do
     -- Correct when a bucket is to be looked at, and wake who waits there if it has room.
     function look_again(bucket)
         if permits.row(bucket)[BUCKET_HAS_WAITING] then
-            permits.keep(bucket)
-            if permits.room(bucket) > 0 then
-                wake_all(bucket)
+            permits.reconsider(bucket)
+            local free = permits.free(bucket)
+            if free > 0 then
+                wake_some(bucket, free)
             end
         end
     end
 
-    function keep_rule(limit, rule)
+    -- Let all lines go on that are parked at a bucket. Those that have to wait will be parked again.
+    function let_go_on(bucket)
+        local parked, queues = partition .. ':parked:' .. bucket, {}
+        for _, member in ipairs(redis.call('ZRANGE', parked, 0, -1)) do
+            local turn, name = string.sub(member, 1, TURN_LENGTH), string.sub(member, TURN_LENGTH + 1)
+            local queue, group = permits.group_of(name)
+            local _, _, priority = permits.parts_of_line(name)
+            redis.call('ZADD', permits.open_set(queue, group), priority, member)
+            redis.call('SADD', partition .. ':groups:' .. queue, group)
+            redis.call('HSET', partition .. ':lines', name, permits.open_place(turn))
+            queues[queue] = true
+        end
+        redis.call('UNLINK', parked)
+        permits.regroup(bucket)
+        for queue in pairs(queues) do
+            redis.call('PUBLISH', partition:gsub(':%d+}$', '}') .. ':wake', 'ready:' .. queue)
+        end
+    end
+
+    -- When the periods of calendars begin: the script cannot know time zones.
+    function keep_calendars(calendars)
+        if #calendars > 0 then
+            redis.call('HSET', partition .. ':periods', unpack(calendars))
+        end
+    end
+
+    -- The kind of a limit has changed: its buckets begin anew.
+    local function forget_books(bucket)
+        local row = permits.change(bucket)
+        row[BUCKET_OVERRIDE], row[BUCKET_SCALE], row[BUCKET_SINCE] = false, 0, 0
+        kinds.forget(row)
+    end
+
+    function keep_rule(limit, rule, is_other_kind)
         redis.call('HSET', partition .. ':limits', limit, cmsgpack.pack(rule))
         permits.remember_rule(limit, rule)
-        for _, bucket in ipairs(buckets_behind(limit, nil, -1)) do
+        local buckets = buckets_behind(limit, nil, -1)
+        permits.load(buckets)
+        for _, bucket in ipairs(buckets) do
+            if is_other_kind then
+                forget_books(bucket)
+            end
             look_again(bucket)
         end
     end

@@ -25,7 +25,7 @@ local function add_limited(name, found)
     for _, one in ipairs(limited) do
         if string.sub(one, 1, #name + 1) == name .. '\n' then
             local first = redis.call('ZRANGE', partition .. ':limited:' .. one, 0, 0)[1]
-            found[#found + 1] = first and string.sub(first, SEQ_LENGTH + 1)
+            found[#found + 1] = first and string.match(first, '^[^ ]+', SEQ_LENGTH + 1)
         end
     end
 end

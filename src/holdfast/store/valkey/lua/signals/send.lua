@@ -3,7 +3,7 @@
 -- ARGV: now arrival by most largest chosen
 -- uses: unrefused time arrival record counts changes names places queues moves signals
 --
--- `chosen`: a NewSignalRow each. `most`: signals that a job may have. `largest`: bytes that those may
+-- `chosen`: a NewSignalRow each. `most`: signals that a job may have, without OWN_SIGNALS. `largest`: bytes that those may
 -- take that no step has taken. Answers a word of `Sent` for each.
 local kept_otherwise = 0
 
@@ -14,7 +14,8 @@ local function why_not(id, given)
         if row[SIGNAL_KEY] == given[NEW_SIGNAL_KEY] then
             return 'duplicate'
         end
-        number, size = number + 1, size + (row[SIGNAL_VALUE] and #row[SIGNAL_VALUE] or 0)
+        number = number + (string.sub(row[SIGNAL_NAME], 1, #OWN_SIGNALS) == OWN_SIGNALS and 0 or 1)
+        size = size + (row[SIGNAL_VALUE] and #row[SIGNAL_VALUE] or 0)
     end
     if has_ended(id, given[NEW_SIGNAL_BEFORE]) then
         return 'late'

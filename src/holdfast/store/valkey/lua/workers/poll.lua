@@ -17,7 +17,7 @@ end
 -- Whether lines of jobs with limits are open, or may be opened now.
 local function any_limited_waits()
     for n = 1, #served do
-        if redis.call('EXISTS', partition .. ':open:' .. served[n]) == 1 then
+        if redis.call('EXISTS', partition .. ':groups:' .. served[n]) == 1 then
             return true
         end
     end

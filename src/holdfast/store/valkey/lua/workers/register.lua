@@ -17,5 +17,6 @@ if new then
     new[WORKER_WRITTEN_UNTIL] = old and old[WORKER_WRITTEN_UNTIL] or moment
     new[WORKER_DRAIN_REQUESTED_AT] = old and old[WORKER_DRAIN_REQUESTED_AT] or false
     redis.call('HSET', partition .. ':workers', worker, cmsgpack.pack(new))
+    redis.call('PUBLISH', partition:gsub(':%d+}$', '}') .. ':wake', 'fleet:')
 end
 return 1

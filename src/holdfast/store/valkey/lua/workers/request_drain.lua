@@ -16,4 +16,7 @@ for _, worker in ipairs(cmsgpack.unpack(chosen)) do
         answer[#answer + 1] = worker
     end
 end
+if #answer > 0 then
+    redis.call('PUBLISH', channel, 'fleet:')
+end
 return answer

@@ -1,0 +1,17 @@
+"""Whose turn it is among lines: start-time fair queueing (Goyal, Vin and Cheng 1996).
+
+A line's turn is what it was served, divided by its weight, and the line with the least turn comes
+next. A line that begins to wait starts at the turn of the line that was served last: it waits for a
+round at most, and has earned nothing by having had no jobs.
+"""
+
+from __future__ import annotations
+
+STRIDE = 1_000_000
+"""What one job adds to the turn of a line of weight 1."""
+HEAVIEST = 1_000
+
+
+def after_serving(jobs: int, weight: int) -> int:
+    """What is added to the turn of a line that gave so many jobs."""
+    return jobs * STRIDE // weight

@@ -1,0 +1,1 @@
+select name from holdfast_bucket where rings limit ?

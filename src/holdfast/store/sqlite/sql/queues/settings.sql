@@ -1,0 +1,1 @@
+select settings from holdfast_queue where name = ?

@@ -1,0 +1,64 @@
+-- Elements of a map: nodes that differ in their arguments alone, given as an ElementsRow. What `growth` writes
+-- for as many nodes is put together here from what all of them share.
+-- uses: growth
+
+-- Whether the flow has nodes of these names. It has all elements of the map before these; a name more
+-- that begins as theirs do may be one of them.
+local function may_have_elements(flow, given)
+    local stem = given[ELEMENTS_MAP]
+    local found = redis.call('ZLEXCOUNT', partition .. ':fn:' .. flow, '[' .. stem .. '[', '(' .. stem .. '\\')
+    return found ~= given[ELEMENTS_FIRST]
+end
+
+-- Give each node that waits for all these elements a gate. Answers their edges as the rows of the elements
+-- have them.
+local function add_gates_behind(given)
+    local ids, edges = given[ELEMENTS_IDS], {}
+    local behind, named = given[ELEMENTS_BEHIND], nil
+    for n = 1, #behind, 2 do
+        local id = behind[n]
+        load_nodes({id})
+        local node = nodes[id]
+        local at = new_gate(node, #ids, #ids, behind[n + 1])
+        local serial = node[at + GATE_SERIAL]
+        named = named or table.concat(ids, ':1;') .. ':1;' -- 1 is the bit of a success
+        texts[in_key(id, serial)], nodes_changed[id] = named, true
+        edges[#edges + 1] = cmsgpack.pack(id) .. cmsgpack.pack(serial) .. cmsgpack.pack(1)
+    end
+    keep_nodes()
+    return table.concat(edges)
+end
+
+local function add_elements(flow, given)
+    local ids, args, shared = given[ELEMENTS_IDS], given[ELEMENTS_ARGS], given[ELEMENTS_LINE]
+    local stem, first, at_moment = given[ELEMENTS_MAP] .. '[', given[ELEMENTS_FIRST], cmsgpack.pack(moment)
+    local before_args, behind_args = given[ELEMENTS_BEFORE_ARGS], given[ELEMENTS_BEHIND_ARGS]
+    local before_name = given[ELEMENTS_BEFORE_NAME]
+    local behind_name = given[ELEMENTS_BEHIND_NAME] .. add_gates_behind(given)
+    local before_seq = shared[NODE_LINE_BEFORE_SEQ]
+    local behind_seq = shared[NODE_LINE_BEFORE_READY_AT] .. at_moment
+        .. shared[NODE_LINE_BEFORE_CREATED_AT] .. at_moment .. shared[NODE_LINE_BEFORE_SPREAD]
+    local name_of_line = line(shared[NODE_LINE_QUEUE], shared[NODE_LINE_TASK])
+    local live, names, ready = members_of('live'), members_of('fn:' .. flow), behind('ready', name_of_line)
+    local members, score, keys, pieces = members_of(ready), shared[NODE_LINE_PRIORITY], {}, {}
+    local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
+    local rows_of = partition .. ':n:'
+    for n = 1, #ids do
+        local id, name, seq, at = ids[n], stem .. string.format('%.0f]', first + n - 1), arrive(n), 6 * n - 6
+        local spread, key = string.char(n % SPREADS), records_of .. id
+        keys[n] = key
+        pieces[at + 1], pieces[at + 2] = key, before_seq .. seq .. behind_seq .. spread
+        pieces[at + 3] = bodies_of .. id
+        pieces[at + 4] = before_args .. cmsgpack.pack(args[n]) .. behind_args .. spread
+        pieces[at + 5], pieces[at + 6] = rows_of .. id, before_name .. cmsgpack.pack(name) .. behind_name .. spread
+        live[id], members[seq .. id], names[node_name(name, id)] = 0, score, 0
+    end
+    refuse_known(keys)
+    ready_made[#ready_made + 1] = pieces
+    lines_touched[ready] = {shared[NODE_LINE_QUEUE], shared[NODE_LINE_TASK]}
+    local message = 'ready:' .. shared[NODE_LINE_QUEUE]
+    woken[message] = (woken[message] or 0) + #ids
+    count(ready, #ids)
+    note_line('enqueued', name_of_line, #ids)
+    flush()
+end

@@ -1,0 +1,249 @@
+"""`Flows.extend` by elements of a map: a shorter way to write nodes that are alike, and the same as
+if each of them was written out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.flow.drift import drift_of
+from holdfast.flow.graph import Graph
+from holdfast.flow.growing import Join, MapPlan, growths
+from holdfast.flow.kept import written_out
+from holdfast.flow.model import FlowState, Grown, Growth, Losers
+from holdfast.flow.reopening import plan_retry
+from holdfast.job.ends import Snoozed
+from holdfast.job.ids import JobId
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.record import Job, Live
+from holdfast.job.state import JobState
+from tests.conformance.builders import FAILED, QUEUE, TASK, Scene
+from tests.support.flows import Trip, Waits, any_of
+
+GRAPH: Mapping[str, Waits] = {"map": [], "join": ["map"], "other": ["map"]}
+
+
+async def running_map(trip: Trip) -> Live:
+    await trip.claim()
+    [job] = await trip.scene.store.jobs.live([trip.ids["map"]])
+    return job
+
+
+def bites(trip: Trip, by: Live, items: int, **plan: Any) -> list[Growth]:
+    """What a map of so many items adds, in bites of three."""
+    given = {"joins": (Join(trip.ids["join"]),), **plan}
+    told = MapPlan("map", TASK, QUEUE, encode_policy(Policy(timeout=90.0)), '{"x":1}', "n", **given)
+    texts = [str(n) for n in range(items)]
+    return list(growths(told, texts, trip.id, by.id, by.fence))
+
+
+@pytest.fixture(autouse=True)
+def _small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.flow.growing.ELEMENTS_AT_ONCE", 3)
+
+
+def as_it_is(growth: Growth) -> Growth:
+    return growth
+
+
+async def grow(scene: Scene, growth: Growth) -> Grown:
+    [grown] = await scene.store.flows.extend([growth])
+    return grown
+
+
+async def learn(trip: Trip) -> None:
+    """The ids of all nodes by name."""
+    trip.ids |= {name: node.job_id for name, node in (await trip.nodes()).items()}
+
+
+async def drift(trip: Trip) -> list[str]:
+    graph = Graph(await trip.scene.store.flows.graph(trip.id))
+    return drift_of(await trip.info(), graph, [*(await trip.nodes()).values()])
+
+
+async def jobs_by_name(trip: Trip) -> dict[str, Job]:
+    await learn(trip)
+    found = {job.id: job for job in await trip.scene.store.jobs.get([*trip.ids.values()])}
+    return {name: found[job] for name, job in trip.ids.items()}
+
+
+ITS_OWN = ("id", "created_at", "claimed_at", "fence", "worker_id")
+
+
+def alike(job: Job) -> dict[str, object]:
+    told = msgspec.structs.asdict(job)
+    return {name: value for name, value in told.items() if name not in ITS_OWN}
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"priority": 7, "tags": ("a", "b"), "headers": '{"trace":"1"}'},
+        {"joins": ()},
+        {"joins": None},
+    ],
+    ids=["plain", "options", "no join", "two joins"],
+)
+async def test_elements_are_the_nodes_that_they_stand_for(
+    scene: Scene, plan: dict[str, Any]
+) -> None:
+    trips = [await Trip.begin(scene, GRAPH) for _ in range(2)]
+    ways = []
+    for trip, way in zip(trips, (as_it_is, written_out), strict=True):
+        both = (Join(trip.ids["join"]), Join(trip.ids["other"], losers=Losers.CANCEL))
+        more = {**plan, "joins": both} if plan.get("joins", ()) is None else plan
+        by = await running_map(trip)
+        for growth in bites(trip, by, 7, **more):
+            assert await grow(scene, way(growth)) is Grown.GROWN
+        nodes = await trip.nodes()
+        names = {node.job_id: name for name, node in nodes.items()}
+        gates = {
+            name: [
+                (
+                    (gate.need, gate.total, gate.won, gate.lost, gate.losers),
+                    sorted((names[edge.upstream], edge.wants) for edge in gate.edges),
+                )
+                for gate in node.gates
+            ]
+            for name, node in nodes.items()
+        }
+        info = await trip.info()
+        jobs = {name: alike(job) for name, job in (await jobs_by_name(trip)).items()}
+        sinks = {name: node.is_sink for name, node in nodes.items()}
+        ways.append((gates, jobs, sinks, (info.total, info.open, info.epoch, info.state)))
+        assert await drift(trip) == []
+    assert ways[0] == ways[1]
+    assert sorted(ways[0][1]) == ["join", "map", *(f"map[{n}]" for n in range(7)), "other"]
+    assert ways[0][1]["map[4]"]["args_json"] == '{"x":1,"n":4}'
+    assert await scene.store.telemetry.recount() == []
+
+
+async def test_a_join_begins_when_the_map_and_all_elements_have_ended(scene: Scene) -> None:
+    trip = await Trip.begin(scene, GRAPH)
+    for growth in bites(trip, await running_map(trip), 7):
+        assert await grow(scene, growth) is Grown.GROWN
+    await learn(trip)
+    elements = [f"map[{n}]" for n in range(7)]
+    await trip.end("map", *elements[:-1])
+    assert await trip.state("join") is JobState.BLOCKED
+    assert await drift(trip) == []
+    await trip.end(elements[-1])
+    assert await trip.state("join") is JobState.READY
+    await trip.end("join", "other")
+    assert (await trip.info()).state is FlowState.SUCCEEDED
+
+
+async def test_an_element_that_fails_skips_who_waits_for_all(scene: Scene) -> None:
+    trip = await Trip.begin(scene, GRAPH)
+    for growth in bites(trip, await running_map(trip), 5):
+        await grow(scene, growth)
+    await learn(trip)
+    await trip.end("map[4]", end=FAILED)
+    found = (await trip.nodes())["join"]
+    assert (found.state, found.reason) == (JobState.SKIPPED, "'map[4]' is failed")
+    await trip.end("map", *(f"map[{n}]" for n in range(4)))
+    await trip.end("other")
+    assert (await trip.info()).state is FlowState.FAILED
+    assert await drift(trip) == []
+
+
+async def test_elements_that_are_sent_again_change_nothing(scene: Scene) -> None:
+    trip = await Trip.begin(scene, GRAPH)
+    growths = bites(trip, await running_map(trip), 5)
+    for growth in (*growths, *growths):
+        assert await grow(scene, growth) is Grown.GROWN
+    assert await scene.store.flows.extend([*growths, *growths]) == [Grown.GROWN] * 4
+    info = await trip.info()
+    assert (info.total, info.open) == (8, 8)
+    assert len((await trip.nodes())["join"].gates) == 3
+    assert await drift(trip) == []
+
+
+async def test_elements_in_other_bites_than_before_add_what_is_new(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an update of the program in the middle of a map."""
+    trip = await Trip.begin(scene, GRAPH)
+    by = await running_map(trip)
+    for growth in bites(trip, by, 5)[:1]:
+        assert await grow(scene, growth) is Grown.GROWN
+    monkeypatch.setattr("holdfast.flow.growing.ELEMENTS_AT_ONCE", 2)
+    for growth in bites(trip, by, 5):
+        assert await grow(scene, growth) is Grown.GROWN
+    await learn(trip)
+    assert (await trip.info()).total == 8
+    await trip.end("map", *(f"map[{n}]" for n in range(4)))
+    assert await trip.state("join") is JobState.BLOCKED
+    await trip.end("map[4]")
+    assert await trip.state("join") is JobState.READY
+
+
+async def test_a_node_that_has_the_name_of_an_element_is_kept(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {**GRAPH, "map[1]": []})
+    mine = trip.ids["map[1]"]
+    for growth in bites(trip, await running_map(trip), 5):
+        assert await grow(scene, growth) is Grown.GROWN
+    await learn(trip)
+    assert (trip.ids["map[1]"], (await trip.info()).total) == (mine, 8)
+    await trip.end("map", *(f"map[{n}]" for n in (0, 2, 3, 4)))
+    assert await trip.state("join") is JobState.BLOCKED
+    await trip.end("map[1]")
+    assert await trip.state("join") is JobState.READY
+    assert await drift(trip) == []
+
+
+async def test_a_zombie_adds_no_elements(scene: Scene) -> None:
+    trip = await Trip.begin(scene, GRAPH)
+    by = await running_map(trip)
+    await scene.finish(by, Snoozed(0.0))
+    assert await grow(scene, bites(trip, by, 3)[0]) is Grown.NOT_HELD
+    assert (await trip.info()).total == 3
+
+
+async def test_no_elements_are_added_to_a_flow_that_is_being_cancelled(scene: Scene) -> None:
+    trip = await Trip.begin(scene, GRAPH)
+    growth = bites(trip, await running_map(trip), 3)[0]
+    await trip.close()
+    assert await grow(scene, growth) is Grown.OVER
+    assert (await trip.info()).total == 3
+
+
+async def test_elements_of_a_paused_flow_are_added(scene: Scene) -> None:
+    trip = await Trip.begin(scene, GRAPH)
+    growth = bites(trip, await running_map(trip), 3)[0]
+    await scene.store.flows.pause([trip.id])
+    assert await grow(scene, growth) is Grown.GROWN
+    assert await drift(trip) == []
+
+
+async def test_a_node_that_no_longer_waits_gets_no_gate_of_elements(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"map": [], "join": any_of("map", "x"), "x": [], "other": []})
+    by = await running_map(trip)
+    await trip.end("x")
+    assert await grow(scene, bites(trip, by, 3)[0]) is Grown.TARGET_GONE
+    other = await Trip.begin(scene, GRAPH)
+    foreign = bites(trip, by, 3, joins=(Join(JobId(other.ids["join"])),))[0]
+    assert await grow(scene, foreign) is Grown.TARGET_GONE
+    assert (await trip.info()).total == 4
+
+
+async def test_elements_run_again_when_their_flow_is_reopened(scene: Scene) -> None:
+    """What the row of an element says of its gate is of the time before."""
+    trip = await Trip.begin(scene, GRAPH)
+    for growth in bites(trip, await running_map(trip), 5):
+        await grow(scene, growth)
+    await learn(trip)
+    await trip.end("map", *(f"map[{n}]" for n in range(4)))
+    await trip.end("other")
+    await trip.end("map[4]", end=FAILED)
+    graph = Graph(await scene.store.flows.graph(trip.id))
+    plan = plan_retry(await trip.info(), graph, [*(await trip.nodes()).values()])
+    assert await scene.store.flows.reopen([plan.reopening]) == [trip.id]
+    assert await trip.state("join") is JobState.BLOCKED
+    assert await drift(trip) == []
+    await trip.end("map[4]")
+    assert await trip.state("join") is JobState.READY

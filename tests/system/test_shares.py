@@ -1,0 +1,116 @@
+"""The total of a queue is spread over the workers that serve it, whoever comes and leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from holdfast import App
+from holdfast.events import Event
+from holdfast.job.state import JobState
+from holdfast.worker.shares import LOOKS_TO_RETURN, _Loan
+from holdfast.worker.worker import Worker
+from tests.support.waiting import wait_until
+
+
+class Fleet:
+    """Apps on one store, each with a worker, and what their workers say of their shares."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.open = asyncio.Event()
+        self.shares: dict[str, int | None] = {}
+        self.running: dict[str, int] = {}
+
+    def app(self, name: str) -> App:
+        app = App(self.url, poll=0.2)
+        self.running[name] = 0
+
+        @app.task(name="work", queue="ai")
+        async def work() -> None:
+            self.running[name] += 1
+            await self.open.wait()
+            self.running[name] -= 1
+
+        def note(event: Event) -> None:
+            if event.name == "worker.share":
+                self.shares[name] = event.fields["share"]  # type: ignore[assignment]
+
+        app.events.subscribe(note)
+        return app
+
+    async def hire(self, stack: AsyncExitStack, name: str, slots: int = 8) -> Worker:
+        app = await stack.enter_async_context(self.app(name))
+        return await stack.enter_async_context(app.worker({"ai": slots}, name=name, grace=5))
+
+    async def shared(self, **shares: int) -> None:
+        await wait_until(lambda: self.shares == shares, 10, f"shares are {shares}")
+
+
+@pytest.fixture
+def fleet(shared_url: str) -> Fleet:
+    return Fleet(shared_url)
+
+
+async def test_workers_share_a_total_and_take_over_what_others_leave(fleet: Fleet) -> None:
+    async with fleet.app("client") as app, AsyncExitStack() as stack:
+        await app.client.queues.tune("ai", max_running=10)
+        await app.tasks["work"].enqueue_many([()] * 30)
+        await fleet.hire(stack, "one")
+        await fleet.shared(one=8)
+        await wait_until(lambda: fleet.running["one"] == 8, 10, "as many as it has slots")
+        async with AsyncExitStack() as other:
+            await fleet.hire(other, "two")
+            await fleet.shared(one=5, two=5)
+            await wait_until(lambda: fleet.running["two"] >= 2, 10, "the other begins")
+            assert fleet.running["one"] == 8, "nothing that runs is cancelled"
+            fleet.open.set()
+            await asyncio.sleep(0)
+            fleet.open.clear()
+            await wait_until(lambda: sum(fleet.running.values()) == 10, 10, "ten run")
+            assert fleet.running["one"] == fleet.running["two"] == 5
+            fleet.open.set()
+        fleet.shares.pop("two")
+        await fleet.shared(one=8)
+        await wait_until(lambda: sum(fleet.running.values()) == 0, 20, "all ran")
+        ended = await app.client.page(states=[JobState.SUCCEEDED], limit=50)
+        assert {job.attempts for job in ended.jobs} == {1}
+        [row] = [one for one in await app.client.workers.all() if one.name == "one"]
+        assert row.queues == {"ai": 8}
+
+
+async def test_a_worker_of_queues_without_totals_has_no_share(fleet: Fleet) -> None:
+    async with AsyncExitStack() as stack:
+        await fleet.hire(stack, "one")
+        await fleet.hire(stack, "two")
+        await asyncio.sleep(0.3)
+        assert fleet.shares == {}
+
+
+async def test_a_share_that_its_worker_cannot_use_is_borrowed(fleet: Fleet) -> None:
+    """A worker that serves the queue and lacks the labels keeps nobody from the total."""
+    async with fleet.app("client") as app, AsyncExitStack() as stack:
+        await app.client.queues.tune("ai", max_running=6)
+        await app.tasks["work"].enqueue_many([()] * 12)
+        idle = App(fleet.url)
+        await stack.enter_async_context(idle)
+        await stack.enter_async_context(idle.worker({"ai": 8}))
+        await fleet.hire(stack, "one")
+        await fleet.shared(one=3)
+        await wait_until(lambda: fleet.running["one"] == 6, 20, "it has borrowed the rest")
+        fleet.open.set()
+        await wait_until(lambda: fleet.running["one"] == 0, 20, "all ran")
+
+
+def test_what_was_borrowed_is_returned_bit_by_bit_while_others_may_want_it() -> None:
+    loan = _Loan()
+    assert [loan.evaluate(4), loan.evaluate(4)] == [False, True], "what lies idle twice in a row"
+    assert loan.units == 4
+    seen = []
+    for _ in range(LOOKS_TO_RETURN * 3):
+        loan.evaluate(0)
+        seen.append(loan.units)
+    assert seen[::LOOKS_TO_RETURN] == [4, 2, 1]
+    assert not loan.evaluate(0)

@@ -1,0 +1,384 @@
+"""Rates and budgets as programs declare them, handlers use them and people see them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import App, BadOption, Budget, Concurrency, Context, Fail, Rate, Task, Throttled
+from holdfast.errors import JobCancelled, RowRefused
+from holdfast.events import Event
+from holdfast.insights.diagnosis import WARNING
+from holdfast.insights.limits import check_limits
+from holdfast.job.state import JobState
+from holdfast.testing import Harness
+from tests.conformance.builders import Scene
+from tests.support.spending_handlers import spend_plainly
+from tests.support.waiting import wait_until
+from tests.unit.cli import Desk, desk_in
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return desk_in(tmp_path, monkeypatch)
+
+
+def gateway(hard: int = 100, **settings: Any) -> tuple[App, Task[..., Any]]:
+    """A task whose jobs reserve what their argument `most` says, for their tenant."""
+    app = App("sqlite://")
+    tokens = app.limit("tokens", Budget(hard, **settings))
+
+    @app.task(name="ask", retry=1, limits=[tokens.by("who", cost="most")])
+    async def ask(ctx: Context, who: str, most: int, used: int | None = None) -> None:
+        if used is not None:
+            await ctx.spent(tokens, used)
+        if who == "broken":
+            raise Fail("no answer")
+
+    return app, ask
+
+
+async def spent(app: App, who: str) -> tuple[int, int]:
+    bucket = await app.client.limits.get("tokens", who)
+    return bucket.spent, bucket.in_use
+
+
+# What handlers say ----------------------------------------------------------------------------
+
+
+async def spend_on_the_loop(ctx: Context, who: str, estimate: int, used: int) -> str:
+    await ctx.take("calls", 1)
+    await asyncio.gather(ctx.spent("tokens", used - 1), ctx.spent("tokens", 1))
+    return who
+
+
+@pytest.mark.parametrize("mode", ["loop", "thread", "process"])
+async def test_a_handler_takes_and_spends_wherever_it_runs(mode: str, shared_url: str) -> None:
+    functions: dict[str, Callable[..., Any]] = {"loop": spend_on_the_loop}
+    app = App(shared_url)
+    tokens = app.limit("tokens", Budget(1_000))
+    app.limit("calls", Rate(10, per=60))
+    task = app.task(
+        name="spend", process=mode == "process", limits=[tokens.by("who", cost="estimate")]
+    )(functions.get(mode, spend_plainly))
+    async with app, app.worker(processes=1) as worker:
+        job = await task.enqueue("acme", 100, 7)
+        await worker.drain()
+        assert await job.result() == "acme"
+        assert await spent(app, "acme") == (7, 0)
+        assert (await app.client.limits.get("calls")).spent == 1
+
+
+async def test_a_budget_is_settled_with_what_was_reported_or_else_reserved() -> None:
+    app, ask = gateway()
+    async with Harness(app) as harness:
+        await ask.enqueue("acme", 30)
+        await ask.enqueue("acme", 30, 4)
+        await ask.enqueue("broken", 50, 6)
+        await ask.enqueue("broken", 50)
+        await harness.drain(raises=False)
+        assert await spent(app, "acme") == (34, 0)
+        assert await spent(app, "broken") == (6, 0), "the rest is refunded"
+
+
+async def test_a_call_says_its_own_cost() -> None:
+    app, ask = gateway()
+    async with Harness(app) as harness:
+        await ask.using(cost={"tokens": 90}).enqueue("acme", 10)
+        await harness.drain()
+        assert await spent(app, "acme") == (90, 0)
+        with pytest.raises(BadOption, match="limits that the task passes: tokens, got 'other'"):
+            ask.using(cost={"other": 1})
+        with pytest.raises(BadOption, match="at most 100: the limit never lets more pass"):
+            await ask.enqueue("acme", 101)
+        with pytest.raises(BadOption, match="known when the job is enqueued"):
+            await ask.using(cost={"tokens": 0}).enqueue("acme", 1)
+
+
+def test_a_cost_that_is_no_argument_is_refused_when_it_is_declared() -> None:
+    app = App("sqlite://")
+    tokens = app.limit("tokens", Budget(10))
+    with pytest.raises(BadOption, match="key or cost of limit 'tokens'"):
+
+        @app.task(limits=[tokens.by("who", cost="most")])
+        async def ask(who: str) -> None: ...
+
+
+async def test_what_a_job_does_not_pass_cannot_be_spent() -> None:
+    app = App("sqlite://")
+    app.limit("tokens", Budget(10))
+    heard: list[str] = []
+
+    @app.task
+    async def ask(ctx: Context) -> None:
+        for wrong in (ctx.spent("tokens", 1), ctx.take("none"), ctx.take("slots")):
+            try:
+                await wrong
+            except RowRefused as error:
+                heard.append(str(error))
+
+    app.limit("slots", Concurrency(3))
+    async with Harness(app) as harness:
+        await ask.enqueue()
+        await harness.drain()
+    assert "a budget that the job passes" in heard[0]
+    assert "not defined" in heard[1]
+    assert len(heard) == 3
+
+
+@pytest.mark.parametrize("key", ["\ud800", "a\nb", "\x00", "k" * 201, 7])
+async def test_a_key_that_no_store_can_hold_fails_its_own_take_alone(key: str) -> None:
+    """Takes travel to the store in batches."""
+    app, heard = App("sqlite://"), list[str]()
+    tokens = app.limit("tokens", Budget(10))
+
+    @app.task
+    async def ask(ctx: Context, is_wrong: bool) -> None:
+        try:
+            await ctx.take(tokens, key=key if is_wrong else None)
+            heard.append("granted")
+        except BadOption as error:
+            heard.append(str(error))
+
+    async with Harness(app) as harness:
+        await ask.enqueue_many([(False,), (True,), (False,)])
+        await harness.drain()
+        assert (await app.client.limits.get(tokens)).spent == 2
+    refused, *others = sorted(heard, key="granted".__eq__)
+    assert "must be " in refused
+    assert others == ["granted"] * 2
+
+
+async def test_a_handler_waits_until_a_rate_lets_it_pass() -> None:
+    app = App("sqlite://")
+    calls = app.limit("calls", Rate(10, per=1, burst=1))
+    took: list[float] = []
+
+    @app.task
+    async def crawl(ctx: Context, pages: int) -> None:
+        for _ in range(pages):
+            await ctx.take(calls, key="example.org")
+            took.append(time.monotonic())
+
+    async with app, app.worker() as worker:
+        await crawl.enqueue_many([(3,), (3,)])
+        await worker.drain()
+    assert len(took) == 6
+    assert took[-1] - took[0] >= 0.45, "ten a second, one after the other"
+
+
+async def test_a_handler_that_waits_for_a_limit_can_be_cancelled() -> None:
+    app = App("sqlite://")
+    calls = app.limit("calls", Rate(1, per=3600))
+    began: list[str] = []
+
+    @app.task
+    async def on_the_loop(ctx: Context) -> None:
+        began.append("loop")
+        await ctx.take(calls, 1)
+
+    @app.task
+    def in_a_thread(ctx: Context) -> None:
+        began.append("thread")
+        ctx.take_sync(calls, 1)
+
+    async with app, app.worker():
+        await app.store.limits.take([_one("calls:")])
+        jobs = [await on_the_loop.enqueue(), await in_a_thread.enqueue()]
+        await wait_until(lambda: len(began) == 2, 10, "both wait")
+        for job in jobs:
+            await job.cancel()
+        for job in jobs:
+            with pytest.raises(JobCancelled):
+                await job.result(timeout=10)
+
+
+def _one(bucket: str) -> Any:
+    from holdfast.store.contract.limits import Take
+
+    return Take(bucket)
+
+
+async def test_a_harness_tells_what_a_handler_said_it_spent() -> None:
+    app, ask = gateway()
+    async with Harness(app) as harness:
+        ran = await harness.run(ask, "acme", 10, 3)
+        assert ran.spent == {"tokens": 3}
+
+
+# Waiting ------------------------------------------------------------------------------------
+
+
+async def test_a_drain_does_not_wait_for_time_or_an_operator() -> None:
+    app = App("sqlite://")
+    rate, budget = app.limit("rate", Rate(2, per=3600)), app.limit("tokens", Budget(2))
+
+    @app.task
+    async def work() -> None: ...
+
+    async with app, app.worker() as worker:
+        for limit in (rate, budget):
+            await work.using(limits=[limit]).enqueue_many([()] * 5)
+        async with asyncio.timeout(60):
+            await worker.drain()
+        assert await app.client.count() == {JobState.SUCCEEDED: 4, JobState.READY: 6}
+        await app.client.limits.top_up("tokens", 1)
+        await app.client.limits.reset("rate")
+        await worker.drain()
+        assert await app.client.count() == {JobState.SUCCEEDED: 7, JobState.READY: 3}
+
+
+async def test_a_job_that_has_not_begun_gives_back_its_rate() -> None:
+    app = App("sqlite://")
+    rate = app.limit("rate", Rate(5, per=3600))
+    opened, began = threading.Event(), list[int]()
+
+    @app.task(limits=[rate])
+    def hold() -> None:
+        began.append(1)
+        opened.wait(20)
+
+    async with app:
+        await hold.enqueue_many([()] * 3)
+        async with app.worker({"default": 3}, threads=1, grace=0.2, patience=0.1) as worker:
+            await wait_until(lambda: bool(began), 10, "one has the thread")
+            worker.request_stop()
+            await worker.stop()
+            opened.set()
+        assert (await app.client.limits.get(rate)).spent == 1, "one had a thread"
+
+
+async def test_a_throttle_shuts_a_rate_for_everybody() -> None:
+    app = App("sqlite://")
+    service = app.limit("service", Rate(100, per=60))
+    refusals = iter([429])
+    ran: list[int] = []
+
+    @app.task(limits=[service])
+    async def call(n: int) -> None:
+        if next(refusals, 200) == 429:
+            raise Throttled(30, limit=service)
+        ran.append(n)
+
+    async with Harness(app) as harness:
+        await call.enqueue(1)
+        await harness.drain()
+        job = await call.enqueue(2)
+        await harness.drain()
+        assert ran == []
+        [reason] = (await app.client.explain(job.id)).reasons
+        assert reason.code == "limit-drained"
+        await harness.advance(seconds=31)
+        await harness.drain()
+        assert sorted(ran) == [1, 2]
+
+
+# What people see ------------------------------------------------------------------------------
+
+
+async def told(app: App, task: Task[..., Any], *args: object) -> tuple[str, str, str]:
+    job = await task.enqueue(*args)
+    [reason] = (await app.client.explain(job.id)).reasons
+    return reason.code, reason.fact, reason.who
+
+
+async def test_explain_says_what_a_job_waits_for() -> None:
+    app, ask = gateway(every="day")
+    rate = app.limit("rate", Rate(1, per=10))
+
+    @app.task(limits=[rate])
+    async def call() -> None: ...
+
+    async with Harness(app) as harness:
+        await ask.enqueue("acme", 100)
+        await call.enqueue()
+        await harness.drain()
+        code, fact, who = await told(app, ask, "acme", 7)
+        assert (code, who) == ("budget-spent", "time")
+        assert "100 of 100 spent or reserved; it needs 7; it begins anew in" in fact
+        code, fact, who = await told(app, call)
+        assert (code, who) == ("rate-empty", "time")
+        assert "lets 1 begin per 10 s, and none is left; opens in 10." in fact
+        await app.client.limits.set("tokens", key="bits", hard=5)
+        code, fact, who = await told(app, ask, "bits", 50)
+        assert (code, who) == ("cost-too-big", "an operator")
+        assert "it costs 50 of limit 'tokens' for 'bits', which never lets more than 5" in fact
+
+
+async def test_a_parent_of_a_path_is_named_only_if_it_has_an_amount_of_its_own() -> None:
+    app = App("sqlite://")
+    tokens = app.limit("tokens", Budget(100))
+
+    @app.task(limits=[tokens.by("{org}/{team}", cost="most")])
+    async def ask(org: str, team: str, most: int) -> None: ...
+
+    async with Harness(app) as harness:
+        await ask.enqueue("acme", "ml", 100)
+        await ask.enqueue("acme", "web", 100)
+        await harness.drain()
+        assert await spent(app, "acme") == (200, 0)
+        await app.client.limits.set(tokens, key="acme", hard=150)
+        code, fact, _ = await told(app, ask, "acme", "ops", 1)
+        assert code == "budget-spent"
+        assert "limit 'tokens' for 'acme': 200 of 150" in fact
+
+
+async def test_a_soft_amount_and_an_overrun_are_told_once() -> None:
+    app, ask = gateway(hard=100, soft=50)
+    heard: list[Event] = []
+    app.events.subscribe(heard.append)
+
+    def names() -> list[str]:
+        return [e.name for e in heard if e.name in ("limit.soft_reached", "budget.overrun")]
+
+    async with app, app.worker() as worker:
+        await ask.enqueue("acme", 60)
+        await worker.drain()
+        await wait_until(lambda: names() == ["limit.soft_reached"], 10, "the soft amount is told")
+        await ask.enqueue("acme", 1, 90)
+        await worker.drain()
+        await wait_until(lambda: "budget.overrun" in names(), 10, "the overrun is told")
+        assert names() == ["limit.soft_reached", "budget.overrun"]
+        [event] = [e for e in heard if e.name == "budget.overrun"]
+        assert (event.fields["key"], event.fields["spent"]) == ("acme", 150)
+        [low] = [one for one in await check_limits(app.store) if one.severity is WARNING]
+        assert low.saw == "limit 'tokens' for 'acme': 150 spent or reserved: its soft amount"
+
+
+async def nothing(scene: Scene) -> None:
+    """A store is enough."""
+
+
+def test_the_command_line_changes_every_kind(desk: Desk) -> None:
+    desk.seed(nothing)
+    assert desk.json("limits", "set", "calls", "--most", "5", "--per", "1m")["settings"] == {
+        "kind": "rate",
+        "most": 5,
+        "per": 60.0,
+        "burst": None,
+    }
+    assert desk.json("limits", "set", "calls", "--burst", "2")["settings"]["burst"] == 2
+    assert desk.json("limits", "set", "calls", "--burst", "none")["settings"]["burst"] is None
+    made = desk.json("limits", "set", "tokens", "--hard", "1000", "--soft", "800", "--every", "day")
+    assert made["settings"]["every"] == "day"
+    own = desk.json("limits", "set", "tokens", "--key", "acme", "--hard", "2000")
+    assert (own["override"]["hard"], own["override"]["soft"]) == (2000, 1600)
+    assert desk.json("limits", "top-up", "tokens", "500", "--key", "acme")["spent"] == -500
+    assert desk.json("limits", "reset", "tokens", "--key", "acme")["spent"] == 0
+    listed = desk.on_store("limits", "list").out
+    assert "5 per 60 s" in listed
+    assert "1,000 per day, soft 800" in listed
+    shown = desk.on_store("limits", "show", "tokens", "--key", "acme").out
+    assert "2,000 per day, soft 1,600 (set for this key)" in shown
+    assert "begins anew in" in shown
+    assert "nothing to change" in desk.on_store("limits", "set", "tokens").err
+    assert "--inherit goes with --key" in desk.on_store("limits", "set", "x", "--inherit").err
+    wrong = desk.on_store("limits", "set", "tokens", "--most", "3").err
+    assert "settings of a Budget: hard, soft, every, timezone, on_failure, got 'most'" in wrong
+    assert "must be a budget" in desk.on_store("limits", "top-up", "calls", "5").err
