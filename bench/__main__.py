@@ -13,7 +13,7 @@ from rich.console import Console
 from bench.draining import SLOTS
 from bench.measure import Contest, Workload, alternate
 from bench.peers import ALL, contenders
-from bench.peers.roster import FLOWS, STEPS
+from bench.peers.roster import FLOWS, LIMITS, STEPS
 from bench.places import STORES, Place, places
 from bench.program import on_fast_loop
 from bench.report import figures, save, verdicts
@@ -88,7 +88,7 @@ def _with_peers(
     if workload.name in FLOWS:
         places = [one for one in found if one.name == FLOWS_ON]
     else:
-        places = [place] if workload.name in (*MET_BY_PEERS, *STEPS) else []
+        places = [place] if workload.name in (*MET_BY_PEERS, *STEPS, *LIMITS) else []
     peers = [peer for one in places for peer in contenders(one, workload.name, names)]
     return replace(workload, contenders=(*workload.contenders, *peers))
 

@@ -9,6 +9,9 @@ corrected by a recount.
 Each question is asked 200 times on an otherwise idle store. What a page looks at is bounded, so a
 filter that matches nothing is measured a step at a time. Jobs were enqueued task after task, so the
 newest 20,000 ended ones have none of `task-07`: a page of it is a whole step too.
+
+Servers and files are gone after the run. A store named by `--at` stays: it is filled if it has no
+job, and only asked if it has.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ import asyncpg
 from rich.console import Console
 from textual.pilot import Pilot
 
-from bench.places import STORES, Place, places, sqlite_path, store_url
+from bench.places import STORES, Place, places, settle_postgres, sqlite_path, store_url
 from bench.program import on_fast_loop
 from holdfast.app import App
 from holdfast.cli.top_app import TopApp
@@ -43,6 +46,7 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.measures import JobTimes, Measure
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.workers import WorkerInfo
+from holdfast.store.open import open_store
 
 QUEUES, TASKS, CAUSES = 20, 100, 400
 FAILED_ONE_IN = 200
@@ -89,7 +93,7 @@ def task_of(app: App, number: int) -> None:
 # Filling ----------------------------------------------------------------------------------------
 
 
-async def fill(place: Place, url: str, size: Size, say: Callable[[str], None]) -> None:
+async def fill(url: str, size: Size, say: Callable[[str], None]) -> None:
     app = program(url)
     async with app:
         say("workers, schedules and measures are added")
@@ -103,7 +107,7 @@ async def fill(place: Place, url: str, size: Size, say: Callable[[str], None]) -
             await worker.drain()
         if size.ended > size.worked:
             say(f"they are copied to {size.ended:,}")
-            await copy(place, url, size.ended // size.worked - 1)
+            await copy(app.store.kind, url, size.ended // size.worked - 1)
         say(f"{size.live:,} jobs are enqueued")
         await enqueue(app, size.live * 19 // 20, priorities=3)
         await enqueue(app, size.live // 20, delay=86_400.0)
@@ -112,7 +116,6 @@ async def fill(place: Place, url: str, size: Size, say: Callable[[str], None]) -
             pass
         missing = await app.store.telemetry.recount()
         await app.store.telemetry.correct(missing or [])
-    await place.settle(url)
 
 
 async def enqueue(app: App, count: int, *, priorities: int = 1, delay: float | None = None) -> None:
@@ -161,8 +164,8 @@ async def measure(store: Store) -> None:
         pass
 
 
-async def copy(place: Place, url: str, times: int) -> None:
-    if place.name == "sqlite":
+async def copy(kind: str, url: str, times: int) -> None:
+    if kind == "sqlite":
         await asyncio.to_thread(copy_sqlite, url, times)
     else:
         await copy_postgres(url, times)
@@ -266,23 +269,36 @@ def questions(client: Client, store: Store, job_id: str) -> dict[str, Question]:
     }
 
 
-async def ask(question: Question, times: int) -> list[float]:
+async def ask(question: Question, times: int) -> dict[str, float]:
+    """Milliseconds: how long an answer takes, and how much processor time of this process."""
     await question()
     took: list[float] = []
+    processor = time.process_time()
     for _ in range(times):
         began = time.perf_counter()
         await question()
         took.append(1e3 * (time.perf_counter() - began))
-    return sorted(took)
+    return percentiles(sorted(took)) | {"cpu": 1e3 * (time.process_time() - processor) / times}
 
 
-async def measured(place: Place, size: Size, console: Console) -> dict[str, Any]:
+async def measured(place: Place, share: float, say: Callable[[str], None]) -> dict[str, Any]:
     async with store_url(place) as url:
-        began = time.perf_counter()
-        await fill(place, url, size, lambda text: console.print(f"{place.name}: {text}"))
-        console.print(f"{place.name}: filled in {time.perf_counter() - began:.0f} s")
-        found = await asked(url, lambda text: console.print(f"{place.name}: {text}"))
-        return {"server": await place.describe(), "figures": found}
+        await fill(url, size_of(place.name, share), say)
+        await place.settle(url)
+        return {"server": await place.describe(), "figures": await asked(url, say)}
+
+
+async def measured_at(url: str, share: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """The store stays, so that it can be asked again."""
+    store = open_store(url)
+    await store.migrate()
+    async with App(url) as app:
+        is_filled = any((await app.client.count()).values())
+    if not is_filled:
+        await fill(url, size_of(store.kind, share), say)
+        if store.kind == "postgres":
+            await settle_postgres(url)
+    return {"figures": await asked(url, say)}
 
 
 async def asked(url: str, say: Callable[[str], None]) -> dict[str, Any]:
@@ -291,12 +307,12 @@ async def asked(url: str, say: Callable[[str], None]) -> dict[str, Any]:
     async with app:
         client, ready = app.client, await a_ready_job(app.client)
         for name, question in questions(client, app.store, ready).items():
-            found[name] = percentiles(await ask(question, ASKED))
-            say(f"{name} {found[name]['p50']:.1f} / {found[name]['p99']:.1f} ms")
+            found[name] = await ask(question, ASKED)
+            say(shown(name, found[name]))
         async with TopApp(client, by="bench", every=3600.0).run_test(size=(80, 24)) as pilot:
             for view in TopView:
-                found[f"top: {view}"] = percentiles(await ask(redraw(pilot, view), ASKED // 4))
-                say(f"top: {view} {found[f'top: {view}']['p99']:.1f} ms p99")
+                found[f"top: {view}"] = await ask(redraw(pilot, view), ASKED // 4)
+                say(shown(f"top: {view}", found[f"top: {view}"]))
         began = time.perf_counter()
         findings = await examine(app.store.sibling())
         found["doctor"] = {"seconds": time.perf_counter() - began, "findings": len(findings)}
@@ -327,26 +343,25 @@ def percentiles(took: Sequence[float]) -> dict[str, float]:
     return {"p50": took[len(took) // 2], "p99": took[int(len(took) * 0.99) - 1]}
 
 
-async def run(chosen: list[Place], share: float, console: Console) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for place in chosen:
-        full = FULL[place.name]
-        size = Size(
-            *(
-                max(TASKS * 10, int(number * share))
-                for number in (full.live, full.ended, full.worked)
-            )
-        )
-        found[place.name] = {
-            "size": [size.live, size.ended],
-            **await measured(place, size, console),
-        }
-    return found
+def shown(name: str, took: dict[str, float]) -> str:
+    return f"{name} {took['p50']:.1f} / {took['p99']:.1f} ms, {took['cpu']:.1f} ms of processor"
+
+
+def size_of(kind: str, share: float) -> Size:
+    full = FULL[kind]
+    numbers = (full.live, full.ended, full.worked)
+    return Size(*(max(TASKS * 10, int(number * share)) for number in numbers))
+
+
+def teller(store: str, console: Console) -> Callable[[str], None]:
+    began = time.perf_counter()
+    return lambda text: console.print(f"{time.perf_counter() - began:4.0f} s {store} {text}")
 
 
 def main() -> None:
     parser = ArgumentParser(prog="python -m bench.books", description=__doc__)
     parser.add_argument("--store", choices=STORES, action="append")
+    parser.add_argument("--at", metavar="URL", help="of a store that stays, instead of new ones")
     parser.add_argument("--share", type=float, default=1.0, help="of the whole data set")
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
@@ -356,10 +371,17 @@ def main() -> None:
     found: dict[str, Any] = {}
 
     async def work() -> None:
-        found.update(await run(chosen, given.share, console))
+        for place in chosen:
+            found[place.name] = await measured(place, given.share, teller(place.name, console))
 
-    with places(given.store or STORES) as chosen:
-        on_fast_loop(work())
+    async def work_at(url: str) -> None:
+        found[url] = await measured_at(url, given.share, teller("", console))
+
+    if given.at:
+        on_fast_loop(work_at(given.at))
+    else:
+        with places(given.store or STORES) as chosen:
+            on_fast_loop(work())
     if given.save is not None:
         given.save.parent.mkdir(parents=True, exist_ok=True)
         given.save.write_text(json.dumps(found, indent=1) + "\n")

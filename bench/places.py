@@ -87,9 +87,7 @@ class OnPostgres:
         return self._server.new_database()
 
     async def settle(self, url: str) -> None:
-        """Statistics as autovacuum would have made them, and no checkpoint of the filling left."""
-        await _on_postgres(url, "analyze")
-        await _on_postgres(url, "checkpoint")
+        await settle_postgres(url)
 
     def discard(self, url: str) -> None:
         self._server.drop_database(url)
@@ -98,7 +96,8 @@ class OnPostgres:
         pid = int((self._server.data / "postmaster.pid").read_text().split()[0])
         postmaster = psutil.Process(pid)
         times = [one.cpu_times() for one in (postmaster, *postmaster.children(recursive=True))]
-        return float(sum(one.user + one.system for one in times))
+        ended = times[0].children_user + times[0].children_system  # connections that were closed
+        return float(sum(one.user + one.system for one in times) + ended)
 
     def apart(self) -> AbstractContextManager[Place]:
         return nullcontext(self)
@@ -239,6 +238,12 @@ async def store_url(place: Place) -> AsyncIterator[str]:
     async with bare_url(place) as url:
         await open_store(url).migrate()
         yield url
+
+
+async def settle_postgres(url: str) -> None:
+    """Statistics as autovacuum would have made them, and no checkpoint of the filling left."""
+    await _on_postgres(url, "analyze")
+    await _on_postgres(url, "checkpoint")
 
 
 async def _on_postgres(url: str, statement: str) -> str:

@@ -19,7 +19,9 @@ from bench.sqlite_trace import sqlite_statements_marked
 from bench.ticks import Ticks
 from holdfast.app import App
 from holdfast.context import Context
+from holdfast.encryption.keyring import Keyring
 from holdfast.job.retry import Retry
+from holdfast.limits.model import Concurrency
 from holdfast.task import Task
 
 QUEUE = "default"
@@ -27,6 +29,7 @@ BESIDE = "beside"  # another queue of the same worker
 LINES = tuple(f"line-{number}" for number in range(20))
 BURNT = 0.0005
 FAILS_ONCE = 20  # one job in so many
+WIDE, HUNDRED = 1_000_000, 100
 CHARGE: dict[str, str | int] = {"id": "ch_1234567890", "amount": 4200, "currency": "EUR"}
 
 Mark = Callable[[int], object]
@@ -77,6 +80,58 @@ def waiting(url: str, mark: Mark) -> Program:
         await asyncio.sleep(3600)
 
     return Program(app, waiting)
+
+
+def keyed(url: str, mark: Mark) -> Program:
+    """A limit at the key of each job that holds nobody up."""
+    app = App(url)
+    tenant = app.limit("tenant", Concurrency(WIDE))
+
+    @app.task(name="keyed", queue=QUEUE, limits=[tenant.by("key")])
+    async def keyed(number: int, key: int) -> None:
+        mark(number)
+
+    return Program(app, keyed)
+
+
+def one_limit(url: str, mark: Mark) -> Program:
+    """All jobs pass one limit that holds nobody up."""
+    app = App(url)
+    shared = app.limit("shared", Concurrency(WIDE))
+
+    @app.task(name="limited", queue=QUEUE, limits=[shared])
+    async def limited(number: int) -> None:
+        mark(number)
+
+    return Program(app, limited)
+
+
+def hundred_limits(url: str, mark: Mark) -> Program:
+    """A hundred tasks, each with a limit of its own of five at once."""
+    app = App(url)
+
+    async def limited(number: int) -> None:
+        mark(number)
+
+    tasks = [
+        app.task(name=f"limited-{n}", queue=QUEUE, limits=[app.limit(f"of-{n}", Concurrency(5))])(
+            limited
+        )
+        for n in range(HUNDRED)
+    ]
+    return Program(app, tasks[0])
+
+
+def alone(url: str, mark: Mark) -> Program:
+    """One at once."""
+    app = App(url)
+    only = app.limit("only", Concurrency(1))
+
+    @app.task(name="alone", queue=QUEUE, limits=[only])
+    async def alone(number: int) -> None:
+        mark(number)
+
+    return Program(app, alone)
 
 
 def realistic(url: str, mark: Mark) -> Program:
@@ -156,6 +211,21 @@ def streams(url: str, mark: Mark) -> Program:
     return Program(app, streams)
 
 
+def kilobyte(url: str, mark: Mark, keys: Keyring | None = None) -> Program:
+    app = App(url, keys=keys)
+
+    @app.task(name="kilobyte", queue=QUEUE)
+    async def kilobyte(number: int, text: str) -> dict[str, int]:
+        mark(number)
+        return {"number": number, "size": len(text)}
+
+    return Program(app, kilobyte)
+
+
+def encrypted(url: str, mark: Mark) -> Program:
+    return kilobyte(url, mark, Keyring({"bench": bytes(range(32))}))
+
+
 def traced(url: str, mark: Mark) -> Program:
     """Idle, but each statement of SQLite's leaves a mark: there is no server to ask."""
     sqlite_statements_marked(mark)
@@ -164,7 +234,10 @@ def traced(url: str, mark: Mark) -> Program:
 
 ROLES: Mapping[str, Callable[[str, Mark], Program]] = {
     role.__name__: role
-    for role in (noop, busy, waiting, realistic, node, steps, suspended, streams, traced)
+    for role in (
+        *(noop, busy, waiting, keyed, one_limit, hundred_limits, alone),
+        *(realistic, node, steps, suspended, streams, kilobyte, encrypted, traced),
+    )
 }
 
 

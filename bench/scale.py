@@ -26,6 +26,7 @@ class Scale:
     one_step: int = 20_000
     in_sequence: int = 3_000
     suspended: int = 100_000
+    at_one_instant: int = 1_000
     stream_seconds: float = 8.0
 
 
@@ -34,6 +35,8 @@ LONG = Scale(
     sustained_seconds=60,
     waiting=(1_000, 10_000, 100_000, 1_000_000),
     idle_seconds=30,
+    suspended=1_000_000,
+    at_one_instant=10_000,
     stream_seconds=60,
 )
 BRIEF = Scale(samples=100, gap=0.01, stream_seconds=3)

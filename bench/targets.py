@@ -17,6 +17,11 @@ ONE_WORKER = "holdfast, one worker"
 HUNDRED_CALLERS = "holdfast, 100 callers"
 PLAIN_DRAIN = "holdfast, no-op"
 PLAIN_ENDS = "holdfast, plain jobs"
+WITHOUT_KEYS = "holdfast, without keys"
+PLAIN_BULK = "holdfast, no limits"
+PLAIN_ONE = "holdfast, without limits"
+PICKUP = "holdfast, pickup"
+KEYS = {keys: f"holdfast, {keys:,} keys" for keys in (10, 1_000, 100_000)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ TARGETS: Sequence[Target] = (
     *_on_each_store("large flow", 2, 2, 2, figure="grown_mib", at_most=True),
     *_on_each_store("suspended", 0.5, 0.5, 0.5, figure="cpu_percent", at_most=True),
     *_on_each_store("suspended", 1.5, 1.5, 1.5, figure="ratio", at_most=True),
-    *_on_each_store("suspended", 1, 1, 1, figure="instant", at_most=True),
+    *_on_each_store("suspended", 1, 1, 1, figure="instant_per_1000", at_most=True),
     *_on_each_store("ten steps", 0.15, 0.10, 0.12, over=FLOOR),
     *_on_each_store("ten steps", 20, None, 20, over=FASTEST_PEER),
     *_on_each_store("one step", 15, None, 40, over=FASTEST_PEER),
@@ -111,6 +116,21 @@ TARGETS: Sequence[Target] = (
     *_on_each_store("50 streams", 50, 50, 100, figure="p95", at_most=True),
     *_on_each_store("200 streams", 50, 50, 50, figure="p50", at_most=True),
     *_on_each_store("200 streams", 25, 25, None, figure="server", at_most=True),
+    *_on_each_store("encrypted", 0.6, 0.6, 0.6, over=WITHOUT_KEYS),
+    *_on_each_store("limited drain", 0.65, 0.8, 0.65, contender=KEYS[10], over=PLAIN_DRAIN),
+    *_on_each_store("limited drain", 0.45, 0.5, 0.35, contender=KEYS[1_000], over=PLAIN_DRAIN),
+    *_on_each_store("limited drain", 0.25, 0.35, 0.25, contender=KEYS[100_000], over=PLAIN_DRAIN),
+    *_on_each_store("one limit", 1.5, None, None, over=FASTEST_PEER),
+    *_on_each_store("hundred limits", 4, None, None, over=FASTEST_PEER),
+    *_on_each_store("shared limit", 0.7, 0.8, 0.8, over=ONE_WORKER),
+    *_on_each_store("limited bulk", 0.5, 0.5, 0.5, contender=KEYS[1_000], over=PLAIN_BULK),
+    *_on_each_store("limited bulk", 0.33, 0.33, 0.33, contender=KEYS[100_000], over=PLAIN_BULK),
+    *_on_each_store("many keys", 1.5, 1.5, 1.5, figure="ratio", at_most=True),
+    *_on_each_store("parked", 1.3, 1.3, 1.3, figure="ratio", at_most=True),
+    *_on_each_store("parked", 1, 1, 1, figure="explain", at_most=True),
+    *_on_each_store("one at a time", 0.55, 0.6, 0.5, over=PLAIN_ONE),
+    *_on_each_store("freed permit", 2, 2, 2, figure="p99", over=PICKUP, at_most=True),
+    *_on_each_store("limited snapshot", 0.5, None, None, figure="kept"),
 )
 
 

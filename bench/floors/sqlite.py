@@ -6,6 +6,7 @@ WAL and synchronous=NORMAL, as Holdfast has it.
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -55,12 +56,19 @@ async def pickup(url: str, samples: int, gap: float) -> Sample:
     waits = []
     with connected(url, "schema") as sender, connected(url) as claimer:
         insert = script("insert")
-        for _ in range(samples):
-            claiming = asyncio.ensure_future(_claim_when_changed(claimer))
-            await asyncio.sleep(gap)
+
+        def send() -> float:
+            """At any moment between two looks: the same one each time would tell only of itself."""
+            time.sleep(gap + LOOK_EVERY * random.random())
             began = time.monotonic()
             sender.execute(insert, ("{}",))
-            waits.append(await claiming - began)
+            return began
+
+        for _ in range(samples):
+            claimed, began = await asyncio.gather(
+                _claim_when_changed(claimer), asyncio.to_thread(send)
+            )
+            waits.append(claimed - began)
     return percentiles(waits)
 
 
@@ -73,9 +81,13 @@ async def _claim_when_changed(connection: sqlite3.Connection) -> float:
     return time.monotonic()
 
 
+def _connection(url: str) -> sqlite3.Connection:
+    return sqlite3.connect(sqlite_path(url), isolation_level=None, check_same_thread=False)
+
+
 @contextmanager
 def connected(url: str, *scripts: str) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(sqlite_path(url), isolation_level=None)) as connection:
+    with closing(_connection(url)) as connection:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
         for name in scripts:

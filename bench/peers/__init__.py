@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bench.measure import Contender, Sample
 from bench.peers.once import measured_once
-from bench.peers.roster import FLOWS, PEERS, STEPS, Peer
+from bench.peers.roster import FLOWS, LIMITS, PEERS, STEPS, Peer
 
 if TYPE_CHECKING:
     from bench.places import Place
@@ -26,8 +26,8 @@ def contenders(
     place: Place, workload: str, names: Collection[str] | None = None
 ) -> list[Contender]:
     """The peers that run on this store; without `names`, those that were fastest at something, or
-    all that have flows or steps."""
-    special = workload in FLOWS | STEPS
+    all that have flows, steps or limits."""
+    special = workload in FLOWS | STEPS | LIMITS
     return [
         _contender(peer, place, workload)
         for peer in PEERS

@@ -13,13 +13,15 @@ UVLOOP = "uvloop==0.23.0"
 
 FLOWS = frozenset({"flow groups", "flow pipelines"})
 STEPS = frozenset({"ten steps", "one step", "steps in sequence"})
+LIMITS = frozenset({"one limit", "hundred limits"})
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Slow ones drain fewer jobs: their rate does not depend on the number, and nobody waits for
     them. `fastest`: the ones Holdfast wants to be ahead of. `flows`: it has groups with a callback
-    and pipelines, which a second script measures; `steps`: it records steps, measured by another.
+    and pipelines, which a second script measures; `steps`: it records steps, measured by another;
+    `limits`: it limits how many jobs of a task run at once, measured by one script a workload.
     `python`: the oldest it runs on."""
 
     name: str
@@ -30,6 +32,7 @@ class Peer:
     fastest: bool = False
     flows: bool = False
     steps: bool = False
+    limits: bool = False
     python: tuple[int, int] = (3, 11)
 
     @property
@@ -38,16 +41,26 @@ class Peer:
 
     def module(self, workload: str) -> str:
         """The script that measures it."""
+        if workload in LIMITS:
+            return f"bench.peers.scripts.{self.name}_{workload.replace(' ', '_')}"
         kind = "_flows" if workload in FLOWS else "_steps" if workload in STEPS else ""
         return f"bench.peers.scripts.{self.name}{kind}"
 
     def meets(self, workload: str) -> bool:
         """Whether it can do what the workload asks for."""
-        return (self.flows or workload not in FLOWS) and (self.steps or workload not in STEPS)
+        has = ((FLOWS, self.flows), (STEPS, self.steps), (LIMITS, self.limits))
+        return all(able for workloads, able in has if workload in workloads)
 
 
 PEERS: Sequence[Peer] = (
-    Peer("pgqueuer", "postgres", "pgqueuer==1.6.0", (ASYNCPG, UVLOOP, PSYCOPG), fastest=True),
+    Peer(
+        "pgqueuer",
+        "postgres",
+        "pgqueuer==1.6.0",
+        (ASYNCPG, UVLOOP, PSYCOPG),
+        fastest=True,
+        limits=True,
+    ),
     Peer("awa", "postgres", "awa-pg==0.6.9", (PSYCOPG,), fastest=True),
     Peer("oban", "postgres", "oban==0.6.3", (UVLOOP, PSYCOPG), python=(3, 12)),
     Peer("chancy", "postgres", "chancy[cli]==0.26.0", (UVLOOP, PSYCOPG)),

@@ -9,14 +9,17 @@ from bench.places import Place
 from bench.scale import Scale
 from bench.workloads.bulk import bulk
 from bench.workloads.drain import drain
+from bench.workloads.encrypted import encrypted
 from bench.workloads.flow_drain import flow_drain
 from bench.workloads.flow_start import flow_start
 from bench.workloads.growth import growth
 from bench.workloads.hop import hop
 from bench.workloads.idle import idle
 from bench.workloads.large_flow import large_flow
+from bench.workloads.limits import limits
 from bench.workloads.lone_ends import lone_ends
 from bench.workloads.mapped import map_and_join
+from bench.workloads.parked import parked
 from bench.workloads.pickup import pickup
 from bench.workloads.realistic import realistic
 from bench.workloads.single import single
@@ -47,4 +50,7 @@ WORKLOADS: Mapping[str, Callable[[Place, Scale], Sequence[Workload]]] = {
     "steps": steps,
     "suspended": suspended_jobs,
     "streams": streams,
+    "encrypted": encrypted,
+    "limits": limits,
+    "parked": parked,
 }

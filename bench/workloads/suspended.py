@@ -2,8 +2,9 @@
 
 Processor time of one worker process with none and with all of them, in percent of a core. Then,
 with all of them still there and by turns: from before a signal is sent to its handler going on, and
-from before an enqueue to the handler's start. Last, a thousand jobs that sleep until one instant:
-when the last of them goes on after it.
+from before an enqueue to the handler's start. Last, many jobs that sleep until one instant: when
+the last of them goes on after it, and what that takes of the worker's and the server's processor
+time, which a busy machine changes less.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ from bench.workloads.pickup import latency
 from holdfast.job.state import JobState
 
 SLOTS = 500
-AT_ONCE = 1_000
-AHEAD = 10.0
+AHEAD = 15.0
 """Seconds until the instant at which a thousand jobs wake: by then all of them sleep."""
 WITHIN = 600.0
 
@@ -34,7 +34,8 @@ def suspended_jobs(place: Place, scale: Scale) -> Sequence[Workload]:
     contender = Contender(HOLDFAST, lambda: measured(place, scale))
     show = (
         "{cpu_percent:.2f}% of a core, {cpu_alone:.2f}% without them; signal {signal_p50:.1f} ms, "
-        "pickup {pickup_p50:.1f} ms (p50); 1,000 at one instant within {instant:.2f} s"
+        "pickup {pickup_p50:.1f} ms (p50); {instant_jobs:,.0f} at one instant within "
+        "{instant:.2f} s ({instant_cpu:.2f} s of processor time)"
     )
     return [Workload("suspended", place.name, (contender,), "cpu_percent", show, once=True)]
 
@@ -43,7 +44,7 @@ async def measured(place: Place, scale: Scale) -> Sample:
     async with store_url(place) as url:
         program = suspended(url, lambda number: None)
         async with program.app:
-            calls = scale.suspended + 3 * scale.samples + AT_ONCE
+            calls = scale.suspended + 3 * scale.samples + scale.at_one_instant
             with worker_processes(url, slots=SLOTS, calls=calls, role="suspended") as worker:
                 await program.task.enqueue(-1, 0.0)
                 await worker.have_marked(1)
@@ -54,7 +55,7 @@ async def measured(place: Place, scale: Scale) -> Sample:
                     "cpu_alone": alone,
                     "cpu_percent": beside,
                     **await wakes(program, worker, scale),
-                    "instant": await at_one_instant(program, worker),
+                    **await at_one_instant(program, worker, place, scale.at_one_instant),
                 }
 
 
@@ -103,10 +104,20 @@ async def wakes(program: Program, worker: Workers, scale: Scale) -> Sample:
     }
 
 
-async def at_one_instant(program: Program, worker: Workers) -> float:
+async def at_one_instant(program: Program, worker: Workers, place: Place, count: int) -> Sample:
     """Seconds from the instant to the last of the jobs that sleep until it."""
-    already, instant = worker.count(), time.monotonic() + AHEAD
-    moment = time.time() + AHEAD
-    await program.task.enqueue_many((number, moment) for number in range(AT_ONCE))
-    await worker.have_marked(already + AT_ONCE)
-    return max(at for _, at in worker.marks()[already:]) - instant
+    process, ahead = psutil.Process(worker.processes[0].pid), AHEAD * max(1.0, count / 1_000 / 5)
+    already, instant = worker.count(), time.monotonic() + ahead
+    moment = time.time() + ahead
+    await program.task.enqueue_many((number, moment) for number in range(count))
+    await asyncio.sleep(max(0.0, instant - 0.5 - time.monotonic()))
+    before = cpu_of(process) + place.server_seconds()
+    await worker.have_marked(already + count, WITHIN)
+    took = cpu_of(process) + place.server_seconds() - before
+    last = max(at for _, at in worker.marks()[already:]) - instant
+    return {
+        "instant": last,
+        "instant_per_1000": last / count * 1_000,
+        "instant_cpu": took,
+        "instant_jobs": count,
+    }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import asyncpg
 from pgqueuer import PgQueuer
@@ -18,6 +19,10 @@ BATCH = 500  # of 10, 100, 500 and 100 with three consumers in the process
 
 
 class PgQueuerPeer(OnPostgres):
+    entrypoints: ClassVar[Sequence[str]] = ("noop",)
+    options: ClassVar[Mapping[str, int]] = {}
+    """Of each entrypoint; the scripts with limits differ in these alone."""
+
     async def prepare(self) -> None:
         connection = await asyncpg.connect(URL)
         await Queries(AsyncpgDriver(connection)).install()
@@ -31,12 +36,16 @@ class PgQueuerPeer(OnPostgres):
         await self._connection.close()
 
     async def enqueue(self, number: int) -> None:
-        await self._queries.enqueue("noop", str(number).encode(), 0)
+        await self._queries.enqueue(self._entrypoint(number), str(number).encode(), 0)
 
     async def enqueue_many(self, numbers: Sequence[int]) -> None:
         for some in chunks(numbers, 5_000):
             payloads: list[bytes | None] = [str(number).encode() for number in some]
-            await self._queries.enqueue(["noop"] * len(some), payloads, [0] * len(some))
+            entrypoints = [self._entrypoint(number) for number in some]
+            await self._queries.enqueue(entrypoints, payloads, [0] * len(some))
+
+    def _entrypoint(self, number: int) -> str:
+        return self.entrypoints[number % len(self.entrypoints)]
 
     async def has_finished(self, jobs: int) -> bool:
         return self.value("select count(*) from pgqueuer") == 0
@@ -44,8 +53,9 @@ class PgQueuerPeer(OnPostgres):
     async def work(self) -> None:
         consumer = PgQueuer(AsyncpgDriver(await asyncpg.connect(URL)))
 
-        @consumer.entrypoint("noop")
         async def noop(job: Job) -> None:
             mark(int(job.payload or b""))
 
+        for entrypoint in self.entrypoints:
+            consumer.entrypoint(entrypoint, **self.options)(noop)
         await consumer.run(batch_size=BATCH)

@@ -39,7 +39,7 @@ async def measured(peer: Peer, workload: str, jobs: int) -> Sample:  # noqa: C90
                 return await one_by_one(peer)
             case "bulk":
                 return await all_at_once(peer)
-            case "drain":
+            case "drain" | "one limit" | "hundred limits":
                 return await drained(peer, jobs, workers=1)
             case "two workers":
                 return await drained(peer, jobs, workers=2)
