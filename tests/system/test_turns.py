@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import App, BadOption, Budget, Concurrency, Tasks
+from holdfast import App, BadOption, Budget, Concurrency, Slots, Tasks
 from holdfast.cli.advice import command_text
 from holdfast.declaring.undoing import undo_of
 from holdfast.job.state import JobState
@@ -19,7 +19,8 @@ from tests.conformance.builders import Scene
 from tests.support.waiting import wait_until
 from tests.unit.cli import Desk, desk_in
 
-# How far two busy keys may be apart, each counted by its weight: two quanta of jobs and one more.
+# How far two busy keys may be apart, each counted by its weight: two turns and one job more. Jobs
+# of queues that share slots are not claimed ahead, so that no turn is longer than a quantum.
 GAP = 2 * QUANTUM + 1
 
 
@@ -39,7 +40,7 @@ async def test_keys_of_fairness_take_turns_by_weight() -> None:
         await work.enqueue_many([("flood",)] * 200)
         await work.enqueue_many([("small",)] * 12)
         await work.using(weight=3).enqueue_many([("heavy",)] * 200)
-        async with app.worker({"default": 1}) as worker:
+        async with app.worker({"default": Slots()}, slots=1) as worker:
             await worker.drain()
     first = Counter(ran[:200])
     assert first["small"] == 12, "the flood came first and kept nobody waiting"
@@ -57,7 +58,7 @@ async def test_an_operator_weighs_a_key() -> None:
         await app.client.limits.weigh("b", 4)
         await work.enqueue_many([("a",)] * 200)
         await work.enqueue_many([("b",)] * 200)
-        async with app.worker({"default": 1}) as worker:
+        async with app.worker({"default": Slots()}, slots=1) as worker:
             await worker.drain()
         with pytest.raises(BadOption, match="weight"):
             await app.client.limits.weigh("b", 0)
