@@ -30,6 +30,7 @@ class Size:
     jobs: int
     milliseconds: tuple[float, float] = (5, 20)
     slots: int = 20
+    every: float = 1.0
     most_kills: int = 1_000
     within: float = 100.0
 
@@ -64,8 +65,8 @@ async def seat_at(fleet: Fleet) -> AsyncIterator[App]:
 
 
 async def survive_kills(fleet: Fleet, app: App, size: Size) -> list[Process]:
-    """All jobs end, though a worker is killed every second; answers who was killed. No look at the
-    log, the buckets or the books may show anything wrong."""
+    """All jobs end, though a worker is killed time and again; answers who was killed. No look at
+    the log, the buckets or the books may show anything wrong."""
     sleeper, asleep = await put_one_to_sleep(fleet, app)
     jobs = await limited.hold.enqueue_many(size.arguments())
     ids = [asleep, *(handle.id for handle in jobs)]
@@ -74,7 +75,13 @@ async def survive_kills(fleet: Fleet, app: App, size: Size) -> list[Process]:
     await fleet.ready(survivor, *others)
     async with recounting(app.store) as looks:
         killed = await kill_one_every(
-            1.0, fleet, app, slots=size.slots, lease=LEASE, within=size.within, most=size.most_kills
+            size.every,
+            fleet,
+            app,
+            slots=size.slots,
+            lease=LEASE,
+            within=size.within,
+            most=size.most_kills,
         )
         await the_sleeper_is_refused(fleet, sleeper)
     assert looks.wrong == [], "a bucket counted other than its leases"

@@ -116,7 +116,7 @@ async def test_a_program_killed_inside_a_write_leaves_all_of_it_or_nothing(
     chance = random.Random(role)
     async with seat_at(fleet) as app:
         await app.store.limits.put("tenant", Concurrency(3))
-        for _ in range(6):
+        for _ in range(4):
             await hold.enqueue_many((f"k{n % 5}", 1.0) for n in range(60))
             process = fleet.start(role)
             await fleet.ready(process)
