@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, assert_never
 
 import click
@@ -22,7 +22,7 @@ from holdfast.limits.model import (
     Settings,
     shown,
 )
-from holdfast.store.contract.limits import BucketHolder
+from holdfast.store.contract.limits import BucketHolder, BucketWaiter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -136,7 +136,8 @@ async def show_limit(session: CommandSession, name: str, key: str) -> None:
     async with session.client() as client:
         bucket = await client.limits.get(name, key)
         holders = await client.limits.holders(name, key, page=HOLDERS_SHOWN)
-    session.answer(_bucket_document(bucket, holders), lambda: _draw_bucket(bucket, holders))
+        stuck = await client.limits.waiters(name, key, page=1, never=True) if bucket.stuck else []
+    session.answer(_bucket_document(bucket, holders), lambda: _draw_bucket(bucket, holders, stuck))
 
 
 def _bucket_document(bucket: BucketInfo, holders: list[BucketHolder]) -> dict[str, Any]:
@@ -145,7 +146,9 @@ def _bucket_document(bucket: BucketInfo, holders: list[BucketHolder]) -> dict[st
     return document | {"key": bucket.key, "limit": bucket.limit, "holders": holders}
 
 
-def _draw_bucket(bucket: BucketInfo, holders: list[BucketHolder]) -> Iterator[RenderableType]:
+def _draw_bucket(
+    bucket: BucketInfo, holders: list[BucketHolder], stuck: Sequence[BucketWaiter] = ()
+) -> Iterator[RenderableType]:
     named = f"limit {bucket.limit}" + (f", key {bucket.key}" if bucket.key else "")
     if bucket.settings is None:
         yield make_text(f"{named}: not defined, so no job of it begins", "red")
@@ -164,6 +167,10 @@ def _draw_bucket(bucket: BucketInfo, holders: list[BucketHolder]) -> Iterator[Re
     if bucket.waiting:
         needs = "" if bucket.needs in (None, 1) else f"; the first needs {bucket.needs:,}"
         yield f"  {counted(bucket.waiting, 'line')} waiting{needs}{_opens(bucket)}"
+    for one in stuck:
+        lines = counted(bucket.stuck, "line")
+        said = f"  {lines} cost more than ever passes: job {one.job_id} needs {one.needs:,}"
+        yield make_text(said, "yellow")
     if holders:
         table = make_table("=job", "task", "worker", "since")
         for one in holders:

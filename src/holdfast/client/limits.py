@@ -17,7 +17,7 @@ from holdfast.job.passing import (
     require_own_name,
 )
 from holdfast.limits.model import BucketInfo, LimitInfo, Settings, changed, require_defined
-from holdfast.store.contract.limits import BucketHolder
+from holdfast.store.contract.limits import BucketHolder, BucketWaiter
 from holdfast.store.contract.store import Store
 
 BUCKETS_BATCH = 100
@@ -54,6 +54,14 @@ class LimitVerbs:
         """The running jobs that a bucket counts, the oldest first."""
         most = checks.count("page", page)
         return await self._store.limits.holders(_bucket(limit, key), most)
+
+    async def waiters(
+        self, limit: AnyLimit, key: str = "", *, page: int = BUCKETS_BATCH, never: bool = False
+    ) -> list[BucketWaiter]:
+        """The first jobs of the lines that wait at a bucket, in their order. With `never`, only
+        those that cost more than it ever lets pass; without, only the others."""
+        most = checks.count("page", page)
+        return await self._store.limits.waiters(_bucket(limit, key), most, never=never)
 
     async def set(
         self,

@@ -9,12 +9,12 @@ from typing import assert_never
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.reasons import Reason, Who, seconds_text, span_text
-from holdfast.job.ids import WorkerId
+from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.passing import Passed, costs_in, is_total, parents_in, total_name
 from holdfast.job.record import Job
 from holdfast.job.ties import Tie
 from holdfast.limits.model import BucketInfo, Budget, Concurrency, Rate, Settings
-from holdfast.store.contract.limits import BucketHolder, Recounted
+from holdfast.store.contract.limits import BucketHolder, BucketWaiter, Recounted
 from holdfast.store.contract.store import Store
 
 CHECKED_BUCKETS = 1_000
@@ -23,23 +23,73 @@ NOTHING_PASSED = Passed(None)
 
 
 async def about_limits(store: Store, job: Job, now: datetime) -> list[Reason]:
-    """The buckets that keep a ready job from beginning: none if all of them have room."""
-    passed = NOTHING_PASSED
-    if job.ties & Tie.PERMITS:
-        passed = (await store.limits.of([job.id])).get(job.id, NOTHING_PASSED)
-    costs = costs_in(*passed)
-    queues = await store.queues.find([job.queue])
-    if queues and queues[0].settings.max_running is not None:
-        costs[total_name(job.queue)] = 1
+    """What keeps a ready job from beginning: buckets without room; or, where it would have room, the
+    first job of its line, which has none."""
+    limited = bool(job.ties & Tie.PERMITS)
+    costs = await _costs(store, job.id, job.queue, limited=limited)
     if not costs:
         return []
     names: Mapping[WorkerId, str] = {one.id: one.name for one in await store.workers.find()}
+    reasons = await _about_buckets(store, costs, names, now)
+    if limited and all(reason.code == "not-its-turn" for reason in reasons):
+        first = (await store.limits.before([job.id])).get(job.id)
+        if first is not None:
+            costs = await _costs(store, first, job.queue, limited=True)
+            before = await _about_buckets(store, costs, names, now)
+            reasons = [_behind(first, one) for one in before] or reasons
+    return reasons
+
+
+async def _costs(store: Store, job: JobId, queue: str, *, limited: bool) -> dict[str, int]:
+    """What a job costs, by bucket; in the total of its queue it counts as one."""
+    passed = NOTHING_PASSED
+    if limited:
+        passed = (await store.limits.of([job])).get(job, NOTHING_PASSED)
+    costs = costs_in(*passed)
+    queues = await store.queues.find([queue])
+    if queues and queues[0].settings.max_running is not None:
+        costs[total_name(queue)] = 1
+    return costs
+
+
+async def _about_buckets(
+    store: Store, costs: Mapping[str, int], names: Mapping[WorkerId, str], now: datetime
+) -> list[Reason]:
+    """The buckets that have no room for a job that costs so much."""
     reasons = []
     for bucket in await store.limits.get(list(costs)):
-        if _holds_up(bucket, costs):
+        cost = costs[bucket.name]
+        if not _holds_up(bucket, costs):
+            continue
+        if bucket.free >= cost:
+            waiters = await store.limits.waiters(bucket.name, 1)
+            reasons.append(_waits_for_others(bucket, cost, waiters))
+        else:
             holders = await store.limits.holders(bucket.name, 1)
-            reasons.append(_reason(bucket, costs[bucket.name], holders, names, now))
+            reasons.append(_reason(bucket, cost, holders, names, now))
     return reasons
+
+
+def _behind(first: JobId, reason: Reason) -> Reason:
+    """Of a job that is not the first of its line: why the first one waits. A first job that can
+    never pass leaves its line at the next claim."""
+    if reason.code == "cost-too-big":
+        fact = f"job {first} is before it in its line, and the next claim sets it aside: {reason.fact}"
+        return Reason("not-first", fact, Who.WORKER)
+    fact = f"job {first} is before it in its line and waits ({reason.code}): {reason.fact}"
+    advice = f"{reason.advice or 'it begins after that job'}; or cancel that job, or move it"
+    return Reason("not-first", fact, reason.who, advice, reason.action)
+
+
+def _waits_for_others(bucket: BucketInfo, cost: int, waiters: list[BucketWaiter]) -> Reason:
+    """There is room, but who came first needs more than that, and nobody goes before him."""
+    fact = f"{_shown(bucket)}: {bucket.free:,} is free and it needs {cost:,}, "
+    if not waiters:
+        return Reason("not-its-turn", fact + "but others came first", Who.WORKER)
+    first = waiters[0]
+    fact += f"but job {first.job_id} of queue {first.queue!r} came first and needs {first.needs:,}"
+    cancel = Action(Noun.JOBS, Verb.CANCEL, first.job_id)
+    return Reason("not-its-turn", fact, Who.WORKER, "it begins after that job; or cancel it", cancel)
 
 
 def _holds_up(bucket: BucketInfo, costs: Mapping[str, int]) -> bool:
@@ -67,7 +117,8 @@ def _reason(
         return Reason("limit-drained", fact, Who.TIME, advice, _on(bucket, Verb.DRAIN, 0))
     if cost > max(1, settings.largest):
         fact = f"it costs {cost:,} of {shown}, which never lets more than {settings.largest:,} pass"
-        return Reason("cost-too-big", fact, Who.OPERATOR, "allow more", _more(bucket, settings))
+        advice = "allow more, or cancel it; the others of its line go on without it"
+        return Reason("cost-too-big", fact, Who.OPERATOR, advice, _more(bucket, settings))
     match settings:
         case Concurrency():
             reason = _full(bucket, settings, shown, holders, names, now)
@@ -147,7 +198,26 @@ async def check_limits(store: Store) -> list[Diagnosis]:
         recounted = await store.limits.recount(CHECKED_BUCKETS, mend=False)
     found = await store.limits.buckets(None, CHECKED_BUCKETS)
     unknown = sorted({one.limit for one in found if one.settings is None and one.waiting})
-    return [*_about_counts(recounted), *_about_unknown(unknown), *_about_budgets(found)]
+    stuck = [one for one in found if one.stuck]
+    return [
+        *_about_counts(recounted),
+        *_about_unknown(unknown),
+        *[await _about_stuck(store, one) for one in stuck[:SHOWN]],
+        *_about_budgets(found),
+    ]
+
+
+async def _about_stuck(store: Store, bucket: BucketInfo) -> Diagnosis:
+    """Jobs that cost more than their limit ever lets pass."""
+    fact = f"jobs of {bucket.stuck:,} lines cost more than {_shown(bucket)} ever lets pass"
+    actions: tuple[Action, ...] = ()
+    if bucket.settings is not None:
+        fact += f", which is {bucket.settings.largest:,}"
+        actions = (_more(bucket, bucket.settings),)
+    for first in await store.limits.waiters(bucket.name, 1, never=True):
+        fact += f"; job {first.job_id} needs {first.needs:,}"
+        actions += (Action(Noun.JOBS, Verb.CANCEL, first.job_id),)
+    return Diagnosis("limits", WARNING, fact, "allow more, or cancel them", actions)
 
 
 def _about_counts(recounted: Recounted) -> list[Diagnosis]:

@@ -5,7 +5,8 @@ The buckets of a job are fixed when it is enqueued, and travel as one text (`New
 names in order, one a line. The same text names the labels that a worker must have, each as
 `+label`, and the key of fairness, as `=key`. Jobs of one queue, priority and task with the same
 text stand in one line. What a job costs in each of its buckets is a second text (`NewJob.costs`):
-jobs of one line may cost differently.
+jobs of one line may cost differently. A job that costs more than a bucket ever lets pass stands
+aside: stores put it in a line whose text ends with its costs, as `!costs`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MOST_WEIGHT = 1000
 QUEUE_LIMIT = "queue"
 """The limit whose buckets count the running jobs of whole queues. No other may have its name."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_LABEL, _FAIR = "+", "="
+_LABEL, _FAIR, _ASIDE = "+", "=", "!"
 FAIRNESS = _FAIR
 """Stands for fairness where a limit is named. No limit can have such a name."""
 
@@ -283,9 +284,9 @@ def parted(buckets: str | None) -> tuple[str, ...]:
     """The buckets of a job from the text of its line."""
     if not buckets:
         return ()
-    if _LABEL not in buckets and _FAIR not in buckets:
+    if _LABEL not in buckets and _FAIR not in buckets and _ASIDE not in buckets:
         return tuple(buckets.split("\n"))
-    return tuple(line for line in buckets.split("\n") if line[0] not in (_LABEL, _FAIR))
+    return tuple(line for line in buckets.split("\n") if line[0] not in (_LABEL, _FAIR, _ASIDE))
 
 
 @lru_cache(maxsize=1024)
@@ -318,6 +319,21 @@ def fair_in(buckets: str | None) -> str | None:
     """The key of fairness of a line."""
     lines = buckets.split("\n") if buckets and _FAIR in buckets else ()
     return next((line[1:] for line in lines if line.startswith(_FAIR)), None)
+
+
+def aside(buckets: str, costs: str) -> str:
+    """The line of jobs that stand aside because of these costs. All of them cost the same, so that
+    none of them keeps another one waiting that could begin."""
+    return f"{buckets}\n{_ASIDE}{costs}"
+
+
+def without_aside(buckets: str) -> str:
+    """The line that a job has left to stand aside; any other line as it is."""
+    return buckets.partition(f"\n{_ASIDE}")[0]
+
+
+def is_aside(buckets: str) -> bool:
+    return f"\n{_ASIDE}" in buckets
 
 
 def parents_in(names: Sequence[str]) -> frozenset[str]:

@@ -109,6 +109,11 @@ class Bucket(msgspec.Struct):
         """The largest cost that can ever pass."""
         return ROOMY if self.retired or self.settings is None else self.settings.largest
 
+    @property
+    def most_passing(self) -> int:
+        """Whose cost is above it stands aside. That is nobody where nothing passes at all."""
+        return self.largest or ROOMY
+
     def never_fits(self, cost: int, *, is_parent: bool = False) -> bool:
         """Whether a job costs more than the bucket ever lets pass."""
         return cost > self.largest and not (is_parent and not self.has_own)

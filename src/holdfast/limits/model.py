@@ -193,8 +193,10 @@ class BucketInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One bucket. `settings` are those that count for it, None where the limit is not defined.
 
     `in_use` is what running jobs cost; for a budget that is reserved. `spent` is what a budget has
-    spent in its period, or what a rate has let begin that still counts. `room` is what may begin
-    now. `waiting`: how many lines are parked at it, of which the first one `needs` so much.
+    spent in its period, or what a rate has let begin that still counts. `free` is what is not
+    taken, and `room` what may begin now: nothing, if somebody waits for more than is free.
+    `waiting`: how many lines are parked at it, of which the first one `needs` so much, and of which
+    `stuck` cost more than the bucket ever lets pass.
     `drained_for`: seconds until a throttle is over. `opens_in`: seconds until time opens it, None
     where only an end or an operator does, and 0 where it has room. `resets_in`: seconds until a
     budget begins anew.
@@ -206,8 +208,10 @@ class BucketInfo(msgspec.Struct, frozen=True, kw_only=True):
     retired: bool = False
     in_use: int = 0
     spent: int = 0
+    free: int = 0
     room: int = 0
     waiting: int = 0
+    stuck: int = 0
     needs: int | None = None
     drained_for: float | None = None
     opens_in: float | None = None

@@ -25,6 +25,15 @@ class BucketHolder(msgspec.Struct, frozen=True):
     claimed_at: datetime
 
 
+class BucketWaiter(msgspec.Struct, frozen=True):
+    """The first job of a line that is parked at a bucket, and what it needs there."""
+
+    job_id: JobId
+    task: str
+    queue: str
+    needs: int
+
+
 class Recounted(msgspec.Struct, frozen=True):
     """How many buckets were recounted, which were wrong, how many were idle and are forgotten, and
     where to go on."""
@@ -69,6 +78,10 @@ class Limits(Protocol):
     jobs that wait for it be looked at again, and wakes their workers. Nothing that runs is
     stopped: a bucket that holds more than a lowered limit lets none begin until enough have ended.
     `holdfast.limits.admission` states what each kind of limit does.
+
+    Jobs of one line begin in their order. A job that costs more than one of its buckets ever lets
+    pass stands aside, so that those behind it go on. It can begin as soon as its limit lets so much
+    pass. A limit that lets nothing pass at all is shut: nobody costs too much there.
     """
 
     async def declare(self, limits: Mapping[str, Settings]) -> None:
@@ -150,6 +163,19 @@ class Limits(Protocol):
 
     async def holders(self, bucket: str, limit: int) -> list[BucketHolder]:
         """The jobs that the bucket counts, the oldest first."""
+        ...
+
+    async def waiters(
+        self, bucket: str, limit: int, *, never: bool = False
+    ) -> list[BucketWaiter]:
+        """The first jobs of lines that are parked at the bucket, in the order in which they will go
+        on. With `never`, only of those that cost more than it ever lets pass; without, only of the
+        others."""
+        ...
+
+    async def before(self, ids: Collection[JobId]) -> dict[JobId, JobId]:
+        """Of ready jobs that are not the first of their lines: the jobs that are. A job that is first
+        or has no limits is left out."""
         ...
 
     async def recount(

@@ -23,7 +23,14 @@ from holdfast.limits.model import (
     to_json,
 )
 from holdfast.limits.turns import HEAVIEST
-from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted, Take, Taken
+from holdfast.store.contract.limits import (
+    IDLE_SECONDS,
+    BucketHolder,
+    BucketWaiter,
+    Recounted,
+    Take,
+    Taken,
+)
 from holdfast.store.postgres import taking
 from holdfast.store.postgres.buckets import bucket, look_again
 from holdfast.store.postgres.connection import Connections, Session
@@ -145,6 +152,19 @@ class PostgresLimits:
             for row in found
         ]
 
+    async def waiters(
+        self, bucket: str, limit: int, *, never: bool = False
+    ) -> list[BucketWaiter]:
+        found = await self._connections.fetch("limits/waiters", bucket, limit, never)
+        return [
+            BucketWaiter(JobId(row["job_id"]), row["task"], row["queue"], row["needs"])
+            for row in found
+        ]
+
+    async def before(self, ids: Collection[JobId]) -> dict[JobId, JobId]:
+        found = await self._connections.fetch("limits/before", [*ids]) if ids else []
+        return {JobId(row["job_id"]): JobId(row["first"]) for row in found}
+
     async def recount(
         self,
         limit: int,
@@ -217,9 +237,11 @@ def _info(row: Record) -> BucketInfo:
         retired=found.retired,
         in_use=found.in_use,
         spent=found.counted(now),
+        free=found.free(now),
         room=found.room(now),
         waiting=row["waiting"],
-        needs=found.needs if row["waiting"] else None,
+        stuck=row["stuck"],
+        needs=found.needs or None if row["waiting"] else None,
         drained_for=_until(found.shut_until, now) if found.is_shut(now) else None,
         opens_in=_until(opens_at, now),
         resets_in=_until(resets, now),

@@ -13,7 +13,15 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from holdfast.job.ids import WorkerId
-from holdfast.job.passing import Passed, parted, parted_costs, total_name, with_bucket
+from holdfast.job.passing import (
+    Passed,
+    is_aside,
+    parted,
+    parted_costs,
+    total_name,
+    with_bucket,
+    without_aside,
+)
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
@@ -24,6 +32,7 @@ from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Want
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.buckets import Buckets
+from holdfast.store.sqlite.limited import KeptLine, stand_aside
 from holdfast.store.sqlite.picked import Picked, picked_jobs
 from holdfast.store.sqlite.rows import after, to_datetime
 from holdfast.store.sqlite.scripts import steps
@@ -33,7 +42,7 @@ MOST_READ, MOST_PARKED = 512, 1_000
 """Jobs that a round reads, and lines that a claim lets wait: it must not hold the lock for long."""
 DAMAGED_BATCH = 100
 """So many damaged jobs at the head of a line do not hold it up."""
-_COSTS, _JOB = 6, 7  # the columns behind those of a line: what the job costs, and the job
+_COSTS, _JOB, _SEQ, _TASK = 6, 7, 10, 11  # behind those of a line: the job's costs, and the job
 
 
 class _Line(NamedTuple):
@@ -204,7 +213,9 @@ class Round:
         if line.fair is not None and line.fair in self._fair:
             return
         names = self._names(line.buckets)
-        fits = self._fitting(line, names, [row[_COSTS] for row in rows])
+        if line.costly and not is_aside(line.buckets):
+            rows = self._able(line, names, rows)
+        fits = self._fitting(line, names, [row[_COSTS] for row in rows]) if rows else 0
         if fits == 0:
             return
         most = min(fits, self._left - len(self.given))
@@ -215,6 +226,22 @@ class Round:
         if is_whole and given == len(rows):
             self._closed.append((line.id,))
 
+    def _able(self, line: _Line, names: Sequence[str], rows: Sequence[Row]) -> list[Row]:
+        """These jobs without those that can never pass. Such jobs stand aside, so that they keep
+        nobody of their line waiting."""
+        barred = [
+            one
+            for one in dict.fromkeys(row[_COSTS] for row in rows)
+            if self._buckets.barring(names, self._units(names, one)) is not None
+        ]
+        for one in barred:
+            unable = [row for row in rows if row[_COSTS] == one]
+            passes = KeptLine(line.buckets, one, line.weight)
+            place = (*self._place, unable[0][_TASK])
+            stand_aside(self._tx, line.id, passes, place, [row[_SEQ] for row in unable])
+            self.parked += len(unable)
+        return [row for row in rows if row[_COSTS] not in barred]
+
     def _fitting(self, line: _Line, names: Sequence[str], costs: Sequence[str | None]) -> int:
         """How many of the first jobs may begin. If none may, the line is parked."""
         rooms = self._buckets.rooms(names, (self._place[1], line.turn, line.id))
@@ -223,9 +250,12 @@ class Round:
         else:
             fits = fitting([self._units(names, one) for one in costs], rooms)
         if fits == 0:
-            first = zip(names, rooms, self._units(names, costs[0]), strict=True)
-            full, need = next((name, cost) for name, room, cost in first if cost > room)
-            self._buckets.park((self._place[1], line.turn, line.id), full, need)
+            units = self._units(names, costs[0])
+            place = self._buckets.barring(names, units)
+            if place is None:
+                place = next(n for n, room in enumerate(rooms) if units[n] > room)
+            turn = (self._place[1], line.turn, line.id)
+            self._buckets.park(turn, names[place], units[place])
             self.parked += 1
         return fits
 
@@ -253,7 +283,7 @@ class Round:
         for jobs, first, last, timeout, costs in runs:
             units = self._units(names, costs)
             self._buckets.count(names, [cost * len(jobs) for cost in units])
-            receipt = Passed(line.buckets if names else None, costs)
+            receipt = Passed(without_aside(line.buckets) if names else None, costs)
             if self._total is not None:
                 receipt = with_bucket(line.buckets, costs, self._total)
             timeout_at = None if timeout is None else after(tx.now, timeout)

@@ -100,7 +100,17 @@ class Buckets:
         return min(turns, default=(0, 0, 0))
 
     def _first_parked(self, one: Bucket) -> Row | None:
-        return self._tx.row(steps("parts/buckets")["parked"], (one.name, one.largest, 1))
+        return self._tx.row(steps("parts/buckets")["parked"], _parked_at(one, 1))
+
+    def barring(self, names: Sequence[str], units: Sequence[int]) -> int | None:
+        """The place of the first of these buckets that never lets so much pass, if there is one.
+        A limit that lets nothing pass at all is shut: nobody costs too much there."""
+        parents = parents_in(names) if len(names) > 1 else ()
+        for place, (name, cost) in enumerate(zip(names, units, strict=True)):
+            one = self.get(name)
+            if cost > one.most_passing and one.never_fits(cost, is_parent=name in parents):
+                return place
+        return None
 
     def opens_at(self, name: str, units: int, names: Sequence[str]) -> int | None:
         """When so much is free at one of these buckets, which are taken together."""
@@ -142,13 +152,12 @@ class Buckets:
     def _fitting(self, one: Bucket, free: int) -> list[int]:
         """The parked lines that may go on. A line that can never pass keeps nobody waiting."""
         lines: list[int] = []
-        if free:
-            values = (one.name, one.largest, min(free, MOST_REOPENED))
-            for line, need, *_ in self._tx.rows(steps("parts/buckets")["parked"], values):
-                if need > free:
-                    break
-                free -= need
-                lines.append(line)
+        values = _parked_at(one, max(1, min(free, MOST_REOPENED)))
+        for line, need, *_ in self._tx.rows(steps("parts/buckets")["parked"], values):
+            if need > free:
+                break
+            free -= need
+            lines.append(line)
         return lines
 
     def _unpark(self, lines: Iterable[int]) -> None:
@@ -195,6 +204,10 @@ class Buckets:
             waited_for = steps("parts/buckets")["is waited for"]
             [(waiting,)] = self._tx.rows(waited_for, (one.name,))
             one.has_waiting = bool(waiting)
+
+
+def _parked_at(one: Bucket, most: int) -> dict[str, str | int]:
+    return {"name": one.name, "largest": one.largest, "most": most}
 
 
 def _row(one: Bucket, now: int) -> Row:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.job.passing import fair_in, labels_in
+from holdfast.job.passing import aside, fair_in, is_aside, labels_in
 from holdfast.job.ties import Tie
 from holdfast.store.sqlite.buckets import Buckets
 from holdfast.store.sqlite.rows import to_json
@@ -124,13 +124,24 @@ def _row(place: _Place, passes: KeptLine) -> Row:
     """Of a new line."""
     fair, labels = fair_in(passes.buckets), labels_in(passes.buckets)
     needed = to_json(sorted(labels)) if labels else None
-    facts = (fair, passes.weight, passes.costs is not None, fair, needed)
-    return (*place, passes.buckets, *facts, *place[:2])
+    facts = (passes.costs is not None, is_aside(passes.buckets), fair, needed)
+    return (*place, passes.buckets, fair, passes.weight, *facts, *place[:2])
 
 
 def _change(tx: Transaction, line: int, passes: KeptLine, costly: int) -> None:
     facts = {"weight": passes.weight, "fair": fair_in(passes.buckets), "costly": costly}
     tx.run(steps("parts/limited")["change"], {**facts, "id": line})
+
+
+def stand_aside(
+    tx: Transaction, line: int, passes: KeptLine, place: _Place, seqs: Sequence[int]
+) -> None:
+    """Move jobs of one line that all cost the same, and more than a bucket ever lets pass, to a line
+    of their own."""
+    text = aside(passes.buckets, passes.costs or "")
+    [found] = _found_or_added(tx, place, {text: passes._replace(buckets=text)}).values()
+    values = [(found.id, line, *place[:2], seq) for seq in seqs]
+    tx.each(steps("parts/limited")["stand aside"], values)
 
 
 def look_at_lines_of(tx: Transaction, ids: Iterable[str]) -> None:

@@ -24,7 +24,14 @@ from holdfast.limits.model import (
     to_json,
 )
 from holdfast.limits.turns import HEAVIEST
-from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted, Take, Taken
+from holdfast.store.contract.limits import (
+    IDLE_SECONDS,
+    BucketHolder,
+    BucketWaiter,
+    Recounted,
+    Take,
+    Taken,
+)
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite import taking
 from holdfast.store.sqlite.buckets import Buckets, bucket, look_again, shut
@@ -125,6 +132,23 @@ class SqliteLimits(Verbs):
             BucketHolder(JobId(job), task, WorkerId(worker), to_datetime(claimed_at))
             for job, task, worker, claimed_at in rows
         ]
+
+    async def waiters(
+        self, bucket: str, limit: int, *, never: bool = False
+    ) -> list[BucketWaiter]:
+        def work(tx: Transaction) -> list[BucketWaiter]:
+            most_passing = Buckets(tx).get(bucket).most_passing
+            which = {"name": bucket, "most_passing": most_passing, "never": never, "limit": limit}
+            rows = tx.rows(steps("limits/waiters")["first jobs"], which)
+            return [BucketWaiter(JobId(job), *facts) for job, *facts in rows]
+
+        return await self._writer.read(work)
+
+    async def before(self, ids: Collection[JobId]) -> dict[JobId, JobId]:
+        if not ids:
+            return {}
+        rows = await self._writer.read(lambda tx: tx.rows(script("limits/before"), (to_list(ids),)))
+        return {JobId(job): JobId(first) for job, first in rows}
 
     async def recount(
         self,
@@ -241,11 +265,11 @@ def _find(tx: Transaction, names: Collection[str]) -> list[LimitInfo]:
 
 
 def _look(tx: Transaction, buckets: Collection[str]) -> list[BucketInfo]:
-    return [_info(row, tx.now) for row in tx.rows(script("limits/get"), (to_list(buckets),))]
+    return [_info(tx, row) for row in tx.rows(script("limits/get"), (to_list(buckets),))]
 
 
-def _info(row: Row, now: int) -> BucketInfo:
-    found, override, waiting = bucket(row), row[6], row[11]
+def _info(tx: Transaction, row: Row) -> BucketInfo:
+    found, override, waiting, now = bucket(row), row[6], row[11], tx.now
     opens_at = found.opens_at(now, found.needs or 1)
     shut_until = found.shut_until if found.is_shut(now) else None
     return BucketInfo(
@@ -255,14 +279,21 @@ def _info(row: Row, now: int) -> BucketInfo:
         retired=found.retired,
         in_use=found.in_use,
         spent=found.counted(now),
+        free=found.free(now),
         room=found.room(now),
         waiting=waiting,
-        needs=found.needs if waiting else None,
+        stuck=_stuck(tx, found) if waiting else 0,
+        needs=found.needs or None if waiting else None,
         drained_for=None if shut_until is None else seconds_until(shut_until, now),
         opens_in=None if opens_at is None else max(0.0, seconds_until(opens_at, now)),
         resets_in=_resets_in(found, now),
         soft_reached=found.soft_reached(now),
     )
+
+
+def _stuck(tx: Transaction, found: Bucket) -> int:
+    [(lines,)] = tx.rows(steps("limits/waiters")["stuck"], (found.name, found.most_passing))
+    return int(lines)
 
 
 def _resets_in(found: Bucket, now: int) -> float | None:

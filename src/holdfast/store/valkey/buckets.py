@@ -35,7 +35,7 @@ def to_bucket(name: str, rule: bytes | None, blob: bytes) -> Bucket:
     )
 
 
-def bucket_info(found: Bucket, now: int, waiting: int) -> BucketInfo:
+def bucket_info(found: Bucket, now: int, waiting: int, stuck: int) -> BucketInfo:
     opens_at = found.opens_at(now, found.needs or 1)
     shut_until = found.shut_until if found.is_shut(now) else None
     return BucketInfo(
@@ -45,9 +45,11 @@ def bucket_info(found: Bucket, now: int, waiting: int) -> BucketInfo:
         retired=found.retired,
         in_use=found.in_use,
         spent=found.counted(now),
+        free=found.free(now),
         room=found.room(now),
         waiting=waiting,
-        needs=found.needs if waiting else None,
+        stuck=stuck,
+        needs=found.needs or None if waiting else None,
         drained_for=None if shut_until is None else (shut_until - now) / 1e6,
         opens_in=None if opens_at is None else max(0.0, (opens_at - now) / 1e6),
         resets_in=_resets_in(found, now),

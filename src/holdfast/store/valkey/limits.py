@@ -9,7 +9,13 @@ from typing import Any
 from holdfast.errors import BadOption, NotCapable
 from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.passing import Passed, bucket_name, require_own_name, split_bucket
+from holdfast.job.passing import (
+    Passed,
+    bucket_name,
+    require_own_name,
+    split_bucket,
+    without_aside,
+)
 from holdfast.limits.admission import Bucket, never_granted
 from holdfast.limits.model import (
     Alarm,
@@ -24,7 +30,14 @@ from holdfast.limits.model import (
     to_json,
 )
 from holdfast.limits.turns import HEAVIEST
-from holdfast.store.contract.limits import IDLE_SECONDS, BucketHolder, Recounted, Take, Taken
+from holdfast.store.contract.limits import (
+    IDLE_SECONDS,
+    BucketHolder,
+    BucketWaiter,
+    Recounted,
+    Take,
+    Taken,
+)
 from holdfast.store.valkey.buckets import bucket_info, calendar, calendars_of, to_bucket
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
 from holdfast.store.valkey.inserting import LIMITED
@@ -112,7 +125,7 @@ class ValkeyLimits(ValkeyVerbs):
             return Taken(False)
         if isinstance(answer, bytes) and answer.isdigit():
             return Taken(False, wait=int(answer) / 1e6)
-        _, [(found, _)] = await self._read([take.bucket])
+        _, [(found, *_)] = await self._read([take.bucket])
         return Taken(False, refused=never_granted(found, take.units))
 
     async def give(self, takes: Sequence[Take]) -> None:
@@ -164,22 +177,24 @@ class ValkeyLimits(ValkeyVerbs):
         blobs = await self._connections.commands(reads)
         found = {job: to_record(blob) for job, blob in zip(mine, blobs, strict=True) if blob}
         return {
-            job: Passed(known(row.buckets), known(row.costs))
+            job: Passed(without_aside(buckets), known(row.costs))
             for job, row in found.items()
-            if row.buckets
+            if (buckets := known(row.buckets))
         }
 
     async def get(self, buckets: Collection[str]) -> list[BucketInfo]:
         now, found = await self._read(buckets)
-        return [bucket_info(one, now, waiting) for one, waiting in found]
+        return [bucket_info(one, now, *lines) for one, *lines in found]
 
-    async def _read(self, buckets: Collection[str]) -> tuple[int, list[tuple[Bucket, int]]]:
-        """The store's time, and of each bucket how many lines are parked there."""
+    async def _read(self, buckets: Collection[str]) -> tuple[int, list[tuple[Bucket, int, int]]]:
+        """The store's time, and of each bucket how many lines are parked there, and how many of
+        those can never pass."""
         if not buckets:
             return 0, []
         moment, flat = await self._call("limits/get", chosen=[*buckets])
-        each = zip(buckets, flat[::3], flat[1::3], flat[2::3], strict=True)
-        return int(moment), [(to_bucket(name, *row), waiting) for name, *row, waiting in each]
+        each = zip(buckets, flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True)
+        found = [(to_bucket(name, *row), waiting, stuck) for name, *row, waiting, stuck in each]
+        return int(moment), found
 
     async def buckets(
         self, name: str | None, limit: int, after: str | None = None
@@ -199,6 +214,22 @@ class ValkeyLimits(ValkeyVerbs):
             )
             for job, task, worker, at in each
         ]
+
+    async def waiters(
+        self, bucket: str, limit: int, *, never: bool = False
+    ) -> list[BucketWaiter]:
+        given = {"bucket": bucket, "limit": limit, "never": "1" if never else ""}
+        flat = [one.decode() for one in await self._call("limits/waiters", **given)]
+        each = zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True)
+        return [
+            BucketWaiter(JobId(job), task, queue, int(needs)) for job, task, queue, needs in each
+        ]
+
+    async def before(self, ids: Collection[JobId]) -> dict[JobId, JobId]:
+        mine = [job for job in ids if self._connections.partition_of(job) == HOME]
+        flat = await self._call("limits/before", chosen=mine) if mine else []
+        each = zip(flat[::2], flat[1::2], strict=True)
+        return {JobId(job.decode()): JobId(first.decode()) for job, first in each}
 
     async def recount(
         self,

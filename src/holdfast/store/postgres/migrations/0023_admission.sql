@@ -273,7 +273,7 @@ $$;
 create function {{schema}}.buckets_of(line text) returns text language sql immutable as $$
     select coalesce(string_agg(part.name, E'\n' order by part.place), '')
     from string_to_table(line, E'\n') with ordinality as part (name, place)
-    where left(part.name, 1) not in ('+', '=')
+    where left(part.name, 1) not in ('+', '=', '!')
 $$;
 
 create function {{schema}}.labels_of(line text) returns text[] language sql immutable as $$
@@ -287,6 +287,44 @@ $$;
 
 -- Lines -----------------------------------------------------------------------------------------------------------
 
+-- Jobs that cost more than a bucket ever lets pass stand aside: in a line whose text ends with `!` and their costs.
+alter table {{schema}}.line add column aside boolean not null generated always as (strpos(buckets, E'\n!') > 0) stored;
+
+-- A job that leaves its line in another way than by a claim may have been what others wait behind, or the last one of
+-- a line that is parked. One row for each transaction and line, as for those who come.
+create or replace function {{schema}}.leave() returns trigger language plpgsql as $$
+begin
+    insert into {{schema}}.newcomer (queue, priority, task, buckets, again)
+    select old.queue, old.priority, old.task, old.buckets, true
+    where not exists (
+        select from {{schema}}.newcomer
+        where newcomer.by = txid_current() and newcomer.queue = old.queue and newcomer.priority = old.priority
+        and newcomer.task = old.task and newcomer.buckets = old.buckets and newcomer.again);
+    return null;
+end $$;
+drop trigger leave on {{schema}}.ready_limited;
+drop trigger leave_anew on {{schema}}.ready_limited;
+create trigger leave after delete on {{schema}}.ready_limited for each row
+when (current_setting('holdfast.claims', true) is distinct from 'yes') execute function {{schema}}.leave();
+create trigger leave_anew after update of queue, priority on {{schema}}.ready_limited for each row
+execute function {{schema}}.leave();
+create index newcomer_again on {{schema}}.newcomer (n) where again;
+
+-- Whether jobs stand in a line. One whose last job was cancelled is there until a claim hears of it.
+create function {{schema}}.has_jobs(line {{schema}}.line) returns boolean language sql stable as $$
+    select exists (
+        select from {{schema}}.ready_limited as ready
+        where ready.queue = line.queue and ready.priority = line.priority and ready.task = line.task
+        and ready.buckets = line.buckets)
+$$;
+
+-- What a parked line needs to go on, where the bucket never lets more than so much pass. Null: it stands aside, or the
+-- limit lets nothing pass at all. A line whose first job can not pass since the limit was lowered needs nothing: the
+-- claim that looks at it lets that job stand aside.
+create function {{schema}}.need_of(needs bigint, aside boolean, largest bigint) returns bigint language sql immutable as $$
+    select case when needs <= largest then needs when not aside and largest > 0 then 0 end
+$$;
+
 -- Whether lines are parked at these buckets, which are locked, and when to look at them again.
 create function {{schema}}.look_at_waiting(names text[], now timestamptz) returns void
 language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
@@ -299,8 +337,9 @@ begin
         from {{schema}}.bucket
         left join {{schema}}.limit_rule as rule on rule.name = {{schema}}.limit_of(bucket.name)
         left join lateral (
-            select line.needs from {{schema}}.line
-            where line.parked_at = bucket.name and line.needs <= {{schema}}.largest_of(bucket, rule)
+            select {{schema}}.need_of(line.needs, line.aside, largest) as needs
+            from {{schema}}.line, {{schema}}.largest_of(bucket, rule) as largest
+            where line.parked_at = bucket.name and (line.needs <= largest or not line.aside and largest > 0)
             order by line.priority, line.turn, line.n limit 1
         ) as first on true
         where bucket.name = any (names)
@@ -308,8 +347,8 @@ begin
     where bucket.name = seen.name;
 end $$;
 
--- Open the lines that jobs came to, and those at buckets with room, in their order, as far as there is room for the
--- first job of each. A claim locks lines without waiting, so it never waits for this in a circle.
+-- Open the lines that jobs came to, those of any queue that jobs have left, and those at buckets with room, in their
+-- order, as far as there is room for the first job of each. A claim locks lines without waiting, so it never waits for this in a circle.
 create function {{schema}}.hear(wanted text, now timestamptz) returns void
 language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
@@ -321,33 +360,43 @@ begin
         delete from {{schema}}.newcomer
         where n = any (array(
             select n from {{schema}}.newcomer
-            where queue = wanted order by n limit 5000 for update skip locked))
-        returning n, priority, task, buckets, again, weight
+            where queue = wanted order by n limit 5000 for update skip locked) || array(
+            select n from {{schema}}.newcomer
+            where again order by n limit 5000 for update skip locked))
+        returning n, queue, priority, task, buckets, again, weight
     ),
     came as materialized (
-        select priority, task, buckets, bool_or(again) as again, min(n) as n,
+        select queue, priority, task, buckets, bool_or(again) as again, min(n) as n,
             (array_agg(weight order by n desc) filter (where weight is not null))[1] as weight
-        from heard group by priority, task, buckets
+        from heard group by queue, priority, task, buckets
     ),
     parked as materialized (
         select line.parked_at from came
-        join {{schema}}.line on line.queue = wanted and line.priority = came.priority and line.task = came.task
+        join {{schema}}.line on line.queue = came.queue and line.priority = came.priority and line.task = came.task
             and line.buckets = came.buckets
         where came.again and line.parked_at is not null
     ),
     opened as (
         insert into {{schema}}.line as known
             (queue, priority, task, buckets, n, fair, labels, weight, turn)
-        select wanted, priority, task, buckets, n, {{schema}}.fair_of(buckets), {{schema}}.labels_of(buckets),
+        select queue, priority, task, buckets, n, {{schema}}.fair_of(buckets), {{schema}}.labels_of(buckets),
             coalesce((select said.weight from {{schema}}.weight as said
                 where said.fair = {{schema}}.fair_of(buckets)), came.weight, 1), coalesce((
-            select turn.turn from {{schema}}.turn where turn.queue = wanted and turn.priority = came.priority), 0)
+            select turn.turn from {{schema}}.turn where turn.queue = came.queue and turn.priority = came.priority), 0)
         from came
-        order by priority, task, buckets
+        where not again or exists (
+            select from {{schema}}.line
+            where line.queue = came.queue and line.priority = came.priority and line.task = came.task
+            and line.buckets = came.buckets
+        ) or exists (
+            select from {{schema}}.ready_limited as ready
+            where ready.queue = came.queue and ready.priority = came.priority and ready.task = came.task
+            and ready.buckets = came.buckets)
+        order by queue, priority, task, buckets
         -- waits for a claim that may be about to remove the line
         on conflict (queue, priority, task, buckets) do update
-        set weight = excluded.weight, parked_at = case when (select again from came where came.priority = known.priority
-            and came.task = known.task and came.buckets = known.buckets) then null else known.parked_at end
+        set weight = excluded.weight, parked_at = case when (select again from came where came.queue = known.queue
+            and came.priority = known.priority and came.task = known.task and came.buckets = known.buckets) then null else known.parked_at end
     )
     select array_agg(distinct parked_at order by parked_at) into left_at from parked;
     if left_at is not null then
@@ -370,9 +419,12 @@ begin
             from (
                 select first.at, sum(first.needs) over (order by first.priority, first.turn, first.n) as needs
                 from (
-                    select line.ctid as at, line.needs, line.priority, line.turn, line.n from {{schema}}.line
-                    where line.parked_at = shut.name and line.needs <= shut.largest
-                    order by line.priority, line.turn, line.n limit least(shut.free, 1000)
+                    select line.ctid as at, {{schema}}.need_of(line.needs, line.aside, shut.largest) as needs,
+                        line.priority, line.turn, line.n
+                    from {{schema}}.line
+                    where line.parked_at = shut.name
+                    and (line.needs <= shut.largest or not line.aside and shut.largest > 0)
+                    order by line.priority, line.turn, line.n limit greatest(1, least(shut.free, 1000))
                     for update skip locked
                 ) as first
             ) as fitting
@@ -446,8 +498,11 @@ declare
     unit bigint;
     place int;
     lacking int;
+    too_big boolean; -- the job costs more than the bucket ever lets pass
+    aside tid[] := '{}'; -- jobs that leave their line to stand aside
 begin
     if exists (select from {{schema}}.newcomer where newcomer.queue = wanted)
+        or exists (select from {{schema}}.newcomer where again)
         or exists (select from {{schema}}.bucket where has_waiting and opens_at <= now)
     then
         perform {{schema}}.hear(wanted, now);
@@ -535,7 +590,7 @@ begin
         cross join lateral (
             select listed.name, listed.place
             from string_to_table(one.text, E'\n') with ordinality as listed (name, place)
-            where left(listed.name, 1) not in ('', '+', '=')
+            where left(listed.name, 1) not in ('', '+', '=', '!')
             union all
             select total, 1000 where total is not null
         ) as part
@@ -595,9 +650,10 @@ begin
         from {{schema}}.bucket
         left join {{schema}}.limit_rule as rule on rule.name = {{schema}}.limit_of(bucket.name)
         left join lateral (
-            select line.needs, line.priority, line.turn, line.n from {{schema}}.line
+            select {{schema}}.need_of(line.needs, line.aside, largest) as needs, line.priority, line.turn, line.n
+            from {{schema}}.line, {{schema}}.largest_of(bucket, rule) as largest
             where bucket.has_waiting and line.parked_at = bucket.name
-            and line.needs <= {{schema}}.largest_of(bucket, rule)
+            and (line.needs <= largest or not line.aside and largest > 0)
             order by line.priority, line.turn, line.n limit 1
         ) as first on true
         where bucket.name = any (names);
@@ -612,7 +668,22 @@ begin
             loop
                 cost := case when costs[job + one] <> '' then string_to_array(costs[job + one], ',')::bigint[] end;
                 lacking := null;
-                for passing in first_passing .. last_passing loop
+                too_big := false;
+                for passing in first_passing .. case when cost is null then 0 else last_passing end loop
+                    place := passing_place[passing];
+                    unit := coalesce(cost[passing - first_passing + 1], 1);
+                    too_big := unit > largest[place] and largest[place] > 0
+                        and not (passing_path[passing] and open_path[place] is true);
+                    if too_big then
+                        lacking := place;
+                        exit;
+                    end if;
+                end loop;
+                if too_big and strpos(line_buckets[line], E'\n!') = 0 then
+                    aside := aside || jobs[job + one];
+                    continue;
+                end if;
+                for passing in first_passing .. case when too_big then 0 else last_passing end loop
                     place := passing_place[passing];
                     unit := coalesce(cost[passing - first_passing + 1], 1);
                     if not (passing_path[passing] and open_path[place] is true) and (
@@ -647,7 +718,7 @@ begin
                     used[place] := used[place] + unit;
                 end loop;
                 given := given || jobs[job + one];
-                begins[line] := one;
+                begins[line] := begins[line] + 1;
             end loop;
             if begins[line] > 0 and line_fairs[line] is not null then
                 had_turns := had_turns || line_fairs[line];
@@ -657,6 +728,16 @@ begin
         end loop;
     end if;
 
+    if aside <> '{}' then
+        with moved as (
+            update {{schema}}.ready_limited as ready set buckets = ready.buckets || E'\n!' || ready.costs
+            where ctid = any (aside)
+            returning ready.priority, ready.task, ready.buckets, ready.seq
+        )
+        insert into {{schema}}.newcomer (queue, priority, task, buckets)
+        select wanted, priority, task, buckets from moved group by priority, task, buckets order by min(seq);
+        perform pg_notify(channel, 'ready:' || wanted); -- the next claim serves what came behind them
+    end if;
     if given <> '{}' then
         perform set_config('holdfast.claims', 'yes', true);
         return query
@@ -679,7 +760,7 @@ begin
                     worker_id, batch, since, claimed_at, timeout_at, ahead, ties, buckets, costs)
                 select job_id, wanted, priority, seq, task, attempts, crashes, fence + 1, worker, number, since,
                     now, now + timeout * interval '1 second', ahead, ties,
-                    nullif(concat_ws(E'\n', nullif(case when buckets ~ '(^|\n)[+=]'
+                    nullif(concat_ws(E'\n', nullif(case when buckets ~ '(^|\n)[+=!]'
                         then {{schema}}.buckets_of(buckets) else buckets end, ''), total), ''),
                     case when costs <> '' then concat_ws(',', costs, case when total is not null then '1' end) end
                 from found
@@ -745,7 +826,7 @@ begin
         perform {{schema}}.look_at_waiting(array(
             select bucket.name from {{schema}}.bucket where bucket.name = any (names) and bucket.has_waiting), now);
     end if;
-    if cardinality(given) < most and (cardinality(array_remove(waits_at, null)) > 0 or has_empty
+    if cardinality(given) < most and (cardinality(array_remove(waits_at, null)) > 0 or has_empty or aside <> '{}'
         or has_kin and given <> '{}')
     then
         job_id := null;
@@ -893,7 +974,8 @@ begin
         from unnest(names, lines) as opened (name, lines)
         cross join lateral (
             select queue from {{schema}}.line
-            where parked_at = opened.name order by priority, turn, n limit least(opened.lines, 1000)
+            where parked_at = opened.name and {{schema}}.has_jobs(line)
+            order by priority, turn, n limit least(opened.lines, 1000)
         ) as parked
     ) as told
     where jobs > 0;

@@ -16,11 +16,13 @@ alter table holdfast_lease add column spent text;
 
 -- `turn` is what the line was served, divided by its weight: the least comes next. `costly`: a job of it
 -- may cost more than 1. `need`: what its first job costs at the bucket where the line is parked.
+-- `aside`: its jobs cost more than a bucket ever lets pass, and all the same.
 alter table holdfast_line add column weight integer not null default 1;
 alter table holdfast_line add column fair text;
 alter table holdfast_line add column labels text;
 alter table holdfast_line add column costly integer not null default 0;
 alter table holdfast_line add column need integer not null default 1;
+alter table holdfast_line add column aside integer not null default 0;
 create index holdfast_line_fair on holdfast_line (fair, queue, priority) where fair is not null;
 
 -- The turn of the line that was served last: where a new line begins.

@@ -20,10 +20,12 @@ on conflict (name) do update set
 select name from holdfast_bucket where has_waiting and opens_at <= ?
 
 -- name: parked
-select id, need, priority, turn from holdfast_line
-where parked_at = ? and need <= ?
+-- The lines that can pass. One whose first job can not, since the limit was lowered, needs nothing: the claim that looks
+-- at it lets that job stand aside. Where the limit lets none pass, all of them wait.
+select id, iif(need <= :largest, need, 0), priority, turn from holdfast_line
+where parked_at = :name and (need <= :largest or not aside and :largest > 0)
 order by priority, turn, id
-limit ?
+limit :most
 
 -- name: unpark
 -- It keeps its turn, so that those who are let go on stand before those who still wait.

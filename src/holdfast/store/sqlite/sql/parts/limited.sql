@@ -3,9 +3,9 @@ select buckets, id, weight, costly, parked_at from holdfast_line
 where queue = ? and priority = ? and task = ? and buckets in (select value from json_each(?))
 
 -- name: add
-insert into holdfast_line (queue, priority, task, buckets, weight, costly, fair, labels, turn)
+insert into holdfast_line (queue, priority, task, buckets, weight, costly, aside, fair, labels, turn)
 values (
-    ?, ?, ?, ?, coalesce((select weight from holdfast_weight where fair = ?), ?), ?, ?, ?,
+    ?, ?, ?, ?, coalesce((select weight from holdfast_weight where fair = ?), ?), ?, ?, ?, ?,
     coalesce((select turn from holdfast_turn where queue = ? and priority = ?), 0)
 )
 
@@ -20,6 +20,9 @@ insert into holdfast_ready (
     ready_at, line
 )
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: stand aside
+update holdfast_ready set line = ? where line = ? and queue = ? and priority = ? and seq = ?
 
 -- name: keep
 insert into holdfast_limited (job_id, buckets, costs, weight) values (?, ?, ?, ?)

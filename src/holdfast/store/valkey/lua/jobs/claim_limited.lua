@@ -37,6 +37,9 @@ local function choose_from(want)
 end
 
 local function count_in_receipt(record)
+    if record[BUCKETS] then
+        record[BUCKETS] = string.match(record[BUCKETS], '^(.-)\n!') or record[BUCKETS] -- it stands aside no more
+    end
     if setting_of(record[QUEUE], 'max_running') then
         permits.count_in_receipt(record)
     end

@@ -1,6 +1,6 @@
 -- Picking jobs with limits: the lines whose turn it is, as far as all their buckets have room. Nothing is
 -- written before `take_admitted`; picking may be begun again.
--- uses: lines limited queues
+-- uses: lines limited queues aside
 local MOST_OPENED, MOST_REOPENED, MOST_PARKED, FEWEST_LINES = 1000, 1000, 1000, 16
 local begin_admission, admit, drop_admitted, take_admitted, reopen_lines
 local total_room, count_in_total, levels_of_lines, serve_one
@@ -8,7 +8,7 @@ local total_room, count_in_total, levels_of_lines, serve_one
 do
     local kinds = permits.kinds
     local ARGUMENT_BATCH = 2000
-    local admitted, rooms, known_lines, first_waiting, in_totals, of_kin, unfinished, has_weights
+    local admitted, rooms, known_lines, first_waiting, in_totals, of_kin, unfinished, has_weights, asides
 
     local function each(command, key, list)
         for first = 1, #list, ARGUMENT_BATCH do
@@ -65,6 +65,7 @@ do
 
     function begin_admission()
         admitted, rooms, known_lines, first_waiting, in_totals, of_kin, unfinished = {}, {}, {}, {}, {}, {}, {}
+        asides = {}
     end
 
     -- The bucket of a queue that has a total; nil for any other.
@@ -111,7 +112,7 @@ do
             local buckets, parents = passed_by(queue, text)
             one = {
                 member = member, line = name, queue = queue, task = task, name = line(queue, task), set = source,
-                key = partition .. ':limited:' .. name, priority = tonumber(priority), taken = 0,
+                key = partition .. ':limited:' .. name, priority = tonumber(priority), taken = 0, given = 0,
                 buckets = buckets, parents = parents, units = {}, fair = permits.fair_of(text),
                 turn = permits.turn_of(member)
             }
@@ -193,6 +194,18 @@ do
         end
     end
 
+    -- The bucket of a line that never lets a job of these costs pass, and what it costs there, if there is one. A limit
+    -- that lets nothing pass at all is shut: nobody costs too much there.
+    local function barring(one, costs)
+        for n, bucket in ipairs(one.buckets) do
+            local cost, largest = costs[n] or 1, permits.largest(bucket)
+            local is_way = one.parents[n] and not permits.row(bucket)[BUCKET_OVERRIDE]
+            if cost > largest and largest > 0 and not is_way then
+                return bucket, cost
+            end
+        end
+    end
+
     -- The entry of a job in a line without costs, and its costs.
     local function without_costs(entry)
         local at = string.find(entry, ' ', SEQ_LENGTH + 1, true)
@@ -235,20 +248,31 @@ do
             admitted[#admitted + 1] = one
         end
         local count = is_waited_for(one) and 0 or take_units(one, jobs, math.min(#jobs, room), picked)
-        local full, need
-        while not full and count < math.min(#jobs, most) do
-            local member, costs = without_costs(jobs[count + 1])
-            full, need = take_part(one, costs)
-            if full then
-                note_waiting(one, full, need)
+        local seen, full, need = count, nil, nil
+        while not full and seen < math.min(#jobs, most) do
+            local member, costs = without_costs(jobs[seen + 1])
+            full, need = nil, nil
+            if costs then
+                full, need = barring(one, costs)
+            end
+            if full and not permits.is_aside(one.line) then
+                asides[#asides + 1] = {line = one, entry = jobs[seen + 1]}
+                full, seen = nil, seen + 1
             else
-                count = count + 1
-                picked[#picked + 1], picked[#picked + 2] = member, one.priority
+                if not full then
+                    full, need = take_part(one, costs)
+                end
+                if full then
+                    note_waiting(one, full, need)
+                else
+                    count, seen = count + 1, seen + 1
+                    picked[#picked + 1], picked[#picked + 2] = member, one.priority
+                end
             end
         end
-        one.is_empty = count == #jobs
+        one.is_empty = seen == #jobs and #jobs <= room
         one.parked_at, one.need = full, need
-        one.taken, one.is_over = one.taken + count, one.is_empty or full
+        one.taken, one.given, one.is_over = one.taken + seen, one.given + count, one.is_empty or full
         return count
     end
 
@@ -381,10 +405,10 @@ do
     -- Serve lines of one priority, round by round, until so many jobs are picked or none can be served. Of the lines of
     -- one key of fairness, one has its turn in each round. Answers how many jobs.
     local function serve_all(some, most, picked)
-        local given, before = 0, nil
+        local given, before, aside_before = 0, nil, nil
         repeat
             local size, had_turn = math.max(QUANTUM, math.ceil((most - given) / #some)), {}
-            before = given
+            before, aside_before = given, #asides
             for _, one in ipairs(in_turn(some, size)) do
                 if given < most and not (one.fair and had_turn[one.fair]) then
                     local count = serve(one, math.min(size, most - given), picked)
@@ -395,7 +419,7 @@ do
                     end
                 end
             end
-        until given == before
+        until given == before and (#asides == aside_before or #asides >= MOST_PARKED)
         return given
     end
 
@@ -442,7 +466,7 @@ do
     local function admitted_by_name()
         local jobs = {}
         for _, one in ipairs(admitted) do
-            jobs[one.name] = one.taken > 0 and (jobs[one.name] or 0) + one.taken or jobs[one.name]
+            jobs[one.name] = one.given > 0 and (jobs[one.name] or 0) + one.given or jobs[one.name]
         end
         return jobs
     end
@@ -518,7 +542,7 @@ do
     local function keep_last_turns()
         local least = {}
         for _, one in ipairs(admitted) do
-            if one.taken > 0 then
+            if one.given > 0 then
                 local of_queue = list_of(least, one.queue)
                 of_queue[one.priority] = math.min(of_queue[one.priority] or math.huge, permits.turn_of(one.member))
             end
@@ -552,6 +576,31 @@ do
         return #admitted - #ended
     end
 
+    -- Let jobs stand aside that cost more than a bucket ever lets pass. The next claim serves what came behind them.
+    local function stand_aside()
+        local queues = {}
+        for _, one in ipairs(asides) do
+            local member = without_costs(one.entry)
+            local id, costs = string.sub(member, SEQ_LENGTH + 1), string.sub(one.entry, #member + 2)
+            local is_read, record = pcall(cmsgpack.unpack, redis.call('GET', partition .. ':s:' .. id))
+            if is_read then
+                local name = permits.aside(one.line.line, costs)
+                record[BUCKETS] = permits.aside(record[BUCKETS], costs)
+                redis.call('SET', partition .. ':s:' .. id, cmsgpack.pack(record))
+                redis.call('ZADD', partition .. ':limited:' .. name, 0, one.entry)
+                permits.join(name, true, record[WEIGHT])
+            else
+                tally('ready:' .. one.line.name, -1)
+                put_aside(id)
+            end
+            queues[one.line.queue] = true
+        end
+        permits.write()
+        for queue in pairs(queues) do
+            unfinished[queue] = true
+        end
+    end
+
     -- Count the picked jobs in their buckets. A line that is not empty goes to the end of its queue, or is parked.
     -- Answers how many jobs of each task and queue were picked.
     function take_admitted()
@@ -583,6 +632,9 @@ do
         end
         keep_last_turns()
         permits.save()
+        if #asides > 0 then
+            stand_aside()
+        end
         for queue in pairs(unfinished) do
             redis.call('PUBLISH', partition:gsub(':%d+}$', '}') .. ':wake', 'ready:' .. queue)
         end

@@ -174,6 +174,26 @@ do
         permits.row(bucket)
     end
 
+    -- Whether a line is one of jobs that stand aside, because they cost more than a bucket ever lets pass. All of them
+    -- cost the same: the name of the line ends with it.
+    function permits.is_aside(name)
+        return string.find(name, '\n!', 1, true) ~= nil
+    end
+
+    function permits.aside(name, costs)
+        return name .. '\n!' .. costs
+    end
+
+    -- What a parked line needs to go on; nil if it stands aside, or if the limit lets nothing pass at all. A line whose
+    -- first job cannot pass since the limit was lowered needs nothing: the claim that looks at it lets that job stand
+    -- aside.
+    local function need_of(name, need, largest)
+        if need <= largest then
+            return need
+        end
+        return largest > 0 and not permits.is_aside(name) and 0 or nil
+    end
+
     -- The first line that is parked at a bucket and can ever pass: its priority, its entry, and what it needs.
     -- Lines that cannot, because the limit was lowered, go behind the others.
     function permits.first_parked(bucket)
@@ -186,7 +206,8 @@ do
             end
             local name = string.sub(first[1], TURN_LENGTH + 1)
             local _, need = permits.place(redis.call('HGET', partition .. ':lines', name))
-            if need <= largest then
+            need = need_of(name, need, largest)
+            if need then
                 return priority, first[1], need
             end
             redis.call('ZADD', parked, priority + NEVER, first[1])
@@ -209,16 +230,17 @@ do
     -- each. They are about to leave it.
     function permits.parked_with_room(bucket, most)
         local row, free, going = permits.change(bucket), permits.free(bucket), {}
-        local count = math.min(free, most)
-        local found = count > 0
-            and redis.call('ZRANGE', partition .. ':parked:' .. bucket, 0, count - 1, 'WITHSCORES') or {}
+        local count, largest = math.max(1, math.min(free, most)), permits.largest(bucket)
+        local found = redis.call('ZRANGE', partition .. ':parked:' .. bucket, 0, count - 1, 'WITHSCORES')
         for n = 1, #found, 2 do
             local member = found[n]
             local name = string.sub(member, TURN_LENGTH + 1)
             local turn, need = permits.place(redis.call('HGET', partition .. ':lines', name))
+            local is_able = tonumber(found[n + 1]) < NEVER
+            need = is_able and need_of(name, need, largest) or need
             free = free - need
             if free < 0 then
-                row[BUCKET_NEEDS] = tonumber(found[n + 1]) < NEVER and need
+                row[BUCKET_NEEDS] = is_able and need
                 return going
             end
             going[#going + 1] = {member = member, line = name, turn = turn, priority = found[n + 1]}
@@ -235,10 +257,22 @@ do
     function permits.reconsider(bucket)
         local parked = partition .. ':parked:' .. bucket
         local found = redis.call('ZRANGEBYSCORE', parked, NEVER - 1000000000, '+inf', 'WITHSCORES')
+        local largest = permits.largest(bucket)
         for n = 1, #found, 2 do
-            redis.call('ZADD', parked, tonumber(found[n + 1]) - NEVER, found[n])
+            local name = string.sub(found[n], TURN_LENGTH + 1)
+            local _, need = permits.place(redis.call('HGET', partition .. ':lines', name))
+            if need_of(name, need, largest) then
+                redis.call('ZADD', parked, tonumber(found[n + 1]) - NEVER, found[n])
+            end
         end
         permits.regroup(bucket)
+    end
+
+    -- How many lines that are parked at a bucket can never pass. Where nothing passes at all, nobody costs too much.
+    function permits.stuck(bucket)
+        local is_shut_off = permits.largest(bucket) == 0
+        return is_shut_off and 0
+            or redis.call('ZCOUNT', partition .. ':parked:' .. bucket, NEVER - 1000000000, '+inf')
     end
 
     local function look_at_waiting(bucket, row)
@@ -376,7 +410,7 @@ do
         buckets_in[text], parents_in[text] = buckets, parents
         for bucket in string.gmatch(text, '[^\n]+') do
             local before, first = buckets[#buckets], string.byte(bucket)
-            if first ~= 43 and first ~= 61 then -- '+' begins a label, '=' the key of fairness
+            if first ~= 43 and first ~= 61 and first ~= 33 then -- '+' a label, '=' a key of fairness, '!' costs
                 parents[#buckets] = before and string.sub(bucket, 1, #before + 1) == before .. '/'
                 buckets[#buckets + 1] = bucket
             end

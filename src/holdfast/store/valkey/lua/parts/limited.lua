@@ -13,7 +13,7 @@ do
         return name .. '\n' .. priority .. '\n' .. text
     end
 
-    local function line_of(record)
+    function permits.line_of(record)
         return permits.line_name(line(record[QUEUE], record[TASK]), record[PRIORITY], record[BUCKETS])
     end
 
@@ -29,7 +29,7 @@ do
 
     -- The set and the entry of a ready job in its line, which it comes to or leaves.
     function permits.stand(id, record, enters)
-        local name = line_of(record)
+        local name = permits.line_of(record)
         local is_new = string.sub(record[SEQ], 1, 13) >= string.format('%013x', server_time)
         permits.join(name, enters and is_new, enters and record[WEIGHT])
         return behind('limited', name), record[SEQ] .. id .. (record[COSTS] and ' ' .. record[COSTS] or '')
@@ -37,7 +37,7 @@ do
 
     -- Whether a claim would find the line of a ready job.
     function permits.has_line(record)
-        return redis.call('HEXISTS', partition .. ':lines', line_of(record)) == 1
+        return redis.call('HEXISTS', partition .. ':lines', permits.line_of(record)) == 1
     end
 
     -- The bucket of this limit that a job passes; the bucket without a key if it does not pass the limit.
