@@ -9,7 +9,15 @@ import pytest
 from holdfast.job.ends import Cancelled, DeadlinePassed
 from holdfast.job.ids import JobId
 from tests.conformance.builders import Scene
-from tests.conformance.limiting import at_cost, begun, bucket, limited, nothing_is_wrong, of, through
+from tests.conformance.limiting import (
+    at_cost,
+    begun,
+    bucket,
+    limited,
+    nothing_is_wrong,
+    of,
+    through,
+)
 
 
 async def cancel(scene: Scene, job: JobId) -> None:

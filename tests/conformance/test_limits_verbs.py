@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.client.limits import LimitVerbs
 from holdfast.errors import BadOption
 from holdfast.limits.model import Budget, Concurrency, Rate
 from holdfast.store.contract.limits import Take
@@ -145,3 +146,23 @@ async def test_the_name_of_totals_is_no_limit_s(scene: Scene) -> None:
         await scene.store.limits.put("queue", Concurrency(1))
     with pytest.raises(BadOption, match="queue"):
         await limited(scene, queue=1)
+
+
+async def test_what_operators_did_to_a_limit_is_told(scene: Scene) -> None:
+    verbs = LimitVerbs(scene.store)
+    await verbs.set("tenant", most=5, by="ann")
+    await verbs.set("tenant", key="acme", most=9, by="bob")
+    await verbs.set("tenant", key="bits", most=1, by="ann")
+    await verbs.set("other", most=1, by="ann")
+    await verbs.weigh("tenant", 3, by="ann")
+    await verbs.retire("tenant", by="cleo")
+    acts = await verbs.history("tenant")
+    assert [(one.by, one.verb) for one in acts] == [
+        ("cleo", "limits.retire"),
+        ("ann", "limits.set"),
+        ("bob", "limits.set"),
+        ("ann", "limits.set"),
+    ]
+    assert [one.by for one in await verbs.history("tenant", "acme")] == ["cleo", "bob", "ann"]
+    assert [one.by for one in await verbs.history("tenant", page=1)] == ["cleo"]
+    assert await verbs.history("never") == []

@@ -296,7 +296,7 @@ CREATE TABLE holdfast_line (
     buckets text not null,
     turn integer not null,
     parked_at text
-, weight integer not null default 1, fair text, labels text, costly integer not null default 0, need integer not null default 1);
+, weight integer not null default 1, fair text, labels text, costly integer not null default 0, need integer not null default 1, aside integer not null default 0);
 
 CREATE TABLE holdfast_measure (
     minute integer not null,

@@ -423,6 +423,10 @@ def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:
     assert desk.json("limits", "set", "tenant", "--key", "acme", "--inherit")["override"] is None
     assert desk.json("limits", "drain", "tenant", "--key", "acme", "--for", "1m")["drained_for"] > 9
     assert desk.json("limits", "retire", "tenant") == {"limit": "tenant", "retired": True}
+    told = desk.json("limits", "show", "tenant", "--key", "acme")["history"]
+    assert [one["verb"] for one in told] == ["retire", "drain", "set", "set"]
+    assert (told[3]["key"], told[3]["settings"]) == ("acme", {"most": 20})
+    assert "set most=20" in desk.on_store("limits", "show", "tenant").out
     assert "nothing to change: give --most" in desk.on_store("limits", "set", "tenant").err
     unknown = desk.on_store("limits", "drain", "nosuch", "--for", "1m")
     assert "must be a limit that is defined" in unknown.err

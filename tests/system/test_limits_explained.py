@@ -66,7 +66,7 @@ async def test_explain_and_the_doctor_name_jobs_that_can_never_pass(scene: Scene
     assert found.code == "cost-too-big"
     assert "it costs 8 of limit 'memory', which never lets more than 5 pass" in found.fact
     [warning] = [one for one in await check_limits(scene.store) if one.severity == "warning"]
-    assert "jobs of 1 lines cost more than limit 'memory' ever lets pass, which is 5" in warning.saw
+    assert "jobs cost more than limit 'memory' ever lets pass, 5: job" in warning.saw
     assert f"job {big} needs 8" in warning.saw
     await scene.store.limits.put("memory", Concurrency(50))
     assert [one.severity for one in await check_limits(scene.store)] == ["ok"]

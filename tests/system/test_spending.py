@@ -52,6 +52,50 @@ async def spent(app: App, who: str) -> tuple[int, int]:
 # What handlers say ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("units", [-1, True, 1.5, float("nan"), 10**15 + 1, "7", None])
+async def test_a_bad_number_is_named_in_the_handler_and_loses_nothing(units: Any) -> None:
+    app = App("sqlite://")
+    tokens = app.limit("tokens", Budget(100))
+    calls = app.limit("calls", Rate(5, per=60))
+    said: list[str] = []
+
+    @app.task(limits=[tokens])
+    async def ask(ctx: Context) -> None:
+        await ctx.spent(tokens, 30)
+        for call in (ctx.spent(tokens, units), ctx.take(calls, units)):
+            with pytest.raises(BadOption) as refused:
+                await call
+            said.append(str(refused.value))
+        await ctx.spent(tokens, 3)
+
+    async with Harness(app) as harness:
+        job = await ask.enqueue()
+        await harness.drain()
+        assert (await app.client.get(job.id)).state is JobState.SUCCEEDED
+        assert (await app.client.limits.get(tokens)).spent == 33
+        assert (await app.client.limits.get(calls)).spent == 0
+    assert f"spent(units) must be a whole number, from 0 to {10**15}, got {units!r}" in said[0]
+    assert f"take(units) must be a whole number, from 1 to {10**15}, got {units!r}" in said[1]
+
+
+async def test_no_attempt_spends_more_than_can_be_counted() -> None:
+    app = App("sqlite://")
+    tokens = app.limit("tokens", Budget(100))
+
+    @app.task(limits=[tokens])
+    async def ask(ctx: Context) -> None:
+        for _ in range(9):
+            await ctx.spent(tokens, 10**15)
+        with pytest.raises(RowRefused, match="what an attempt has spent in all"):
+            await ctx.spent(tokens, 10**15)
+
+    async with Harness(app) as harness:
+        job = await ask.enqueue()
+        await harness.drain()
+        assert (await app.client.get(job.id)).state is JobState.SUCCEEDED
+        assert (await app.client.limits.get(tokens)).spent == 9 * 10**15
+
+
 async def spend_on_the_loop(ctx: Context, who: str, estimate: int, used: int) -> str:
     await ctx.take("calls", 1)
     await asyncio.gather(ctx.spent("tokens", used - 1), ctx.spent("tokens", 1))

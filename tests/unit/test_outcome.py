@@ -353,6 +353,14 @@ def test_a_wait_that_makes_no_sense_is_no_wait(nonsense: float) -> None:
     assert decide(claimed(), WasThrottled(nonsense, "")).cool == 0
 
 
+@pytest.mark.parametrize("nonsense", [-5, math.inf, math.nan])
+def test_the_reason_says_that_a_throttle_asked_for_nonsense(nonsense: float) -> None:
+    reason = decide(claimed(), WasThrottled(nonsense, "429")).reason
+    assert reason is not None
+    assert f"it asked to wait {nonsense:g} s, which counts as 0" in reason
+    assert decide(claimed(), WasThrottled(5, "429")).reason == "throttled: 429"
+
+
 def test_a_wait_stays_within_what_a_clock_can_count() -> None:
     assert decide(claimed(), Snoozed(1e300)).delay == LONGEST_WAIT
     assert decide(claimed(), Raised("E", "", retry_after=1e300)).delay == LONGEST_WAIT

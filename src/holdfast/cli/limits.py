@@ -12,6 +12,8 @@ from holdfast.cli.filters import wait
 from holdfast.cli.output import counted, duration_text, make_table, make_text
 from holdfast.cli.program import limits_group
 from holdfast.cli.target import CommandSession, UsageProblem
+from holdfast.client.limits import FOR
+from holdfast.job.json_text import shown_value
 from holdfast.job.passing import parents_in
 from holdfast.limits.model import (
     BucketInfo,
@@ -22,6 +24,7 @@ from holdfast.limits.model import (
     Settings,
     shown,
 )
+from holdfast.store.contract.audit import AuditEntry
 from holdfast.store.contract.limits import BucketHolder, BucketWaiter
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 BUCKETS_SHOWN = 1_000
 HOLDERS_SHOWN = 20
+ACTS_SHOWN = 10
 
 
 @limits_group.command("list")
@@ -64,7 +68,7 @@ def _last_of_paths(settings: Settings, buckets: list[BucketInfo]) -> list[Bucket
 
 def _opens_in(buckets: list[BucketInfo]) -> float | None:
     """When time opens the first of the buckets at which jobs wait."""
-    times = (one.opens_in for one in buckets if one.waiting)
+    times = (one.opens_in for one in buckets if one.waiting > one.stuck)
     return min((seconds for seconds in times if seconds is not None), default=None)
 
 
@@ -130,14 +134,44 @@ def _standing(limit: LimitInfo, buckets: list[BucketInfo]) -> Text:
 
 @limits_group.command("show")
 @click.argument("name")
-@click.option("--key", default="", help="Which key; without, the bucket without a key.")
-async def show_limit(session: CommandSession, name: str, key: str) -> None:
-    """Show one bucket: what it counts, who holds it, and when it opens."""
+@click.option("--key", help="Which key; without, the bucket without a key.")
+async def show_limit(session: CommandSession, name: str, key: str | None) -> None:
+    """Show one bucket: what it counts, who holds it, when it opens, and who changed it."""
     async with session.client() as client:
-        bucket = await client.limits.get(name, key)
-        holders = await client.limits.holders(name, key, page=HOLDERS_SHOWN)
-        stuck = await client.limits.waiters(name, key, page=1, never=True) if bucket.stuck else []
-    session.answer(_bucket_document(bucket, holders), lambda: _draw_bucket(bucket, holders, stuck))
+        limits, which = client.limits, key or ""
+        bucket = await limits.get(name, which)
+        holders = await limits.holders(name, which, page=HOLDERS_SHOWN)
+        stuck = await limits.waiters(name, which, page=1, never=True) if bucket.stuck else []
+        acts = await limits.history(name, key, page=ACTS_SHOWN)
+    document = _bucket_document(bucket, holders) | {"history": list(map(_act_document, acts))}
+    session.answer(document, lambda: _draw_shown(bucket, holders, stuck, acts))
+
+
+def _draw_shown(
+    bucket: BucketInfo,
+    holders: list[BucketHolder],
+    stuck: list[BucketWaiter],
+    acts: list[AuditEntry],
+) -> Iterator[RenderableType]:
+    yield from _draw_bucket(bucket, holders, stuck)
+    if acts:
+        table = make_table("changed", "=by", "what", "key", "")
+        for one in map(_act_document, acts):
+            key, settings = one["key"], one["settings"].items()
+            words = [one["verb"], *(f"{option}={value}" for option, value in settings)]
+            when = f"{one['at']:%Y-%m-%d %H:%M:%S} UTC"
+            table.add_row(when, one["by"], " ".join(words), key or "", one["outcome"])
+        yield table
+
+
+def _act_document(act: AuditEntry) -> dict[str, Any]:
+    """Settings of limits are no secrets, and neither are the keys that people ask about."""
+    said = shown_value(act.arguments)
+    settings = dict(said) if isinstance(said, dict) else {}
+    key = settings.pop(FOR, None)
+    verb = act.verb.removeprefix("limits.")
+    facts = {"at": act.begun_at, "by": act.by, "verb": verb, "key": key, "settings": settings}
+    return facts | {"outcome": act.outcome.value, "changed": act.changed}
 
 
 def _bucket_document(bucket: BucketInfo, holders: list[BucketHolder]) -> dict[str, Any]:
@@ -169,7 +203,7 @@ def _draw_bucket(
         yield f"  {counted(bucket.waiting, 'line')} waiting{needs}{_opens(bucket)}"
     for one in stuck:
         lines = counted(bucket.stuck, "line")
-        said = f"  {lines} cost more than ever passes: job {one.job_id} needs {one.needs:,}"
+        said = f"  of which {lines} can never pass: job {one.job_id} needs {one.needs:,}"
         yield make_text(said, "yellow")
     if holders:
         table = make_table("=job", "task", "worker", "since")
@@ -180,7 +214,9 @@ def _draw_bucket(
 
 
 def _opens(bucket: BucketInfo) -> str:
-    return "" if bucket.opens_in is None else f"; opens in {duration_text(bucket.opens_in)}"
+    if bucket.opens_in is None or bucket.waiting <= bucket.stuck:
+        return ""
+    return f"; opens in {duration_text(bucket.opens_in)}"
 
 
 @limits_group.command("set")

@@ -8,6 +8,7 @@ from holdfast.client.acting import Acts
 from holdfast.enqueue.options import Seconds
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
+from holdfast.job.json_text import shown_value
 from holdfast.job.passing import (
     LONGEST_KEY,
     MOST_UNITS,
@@ -17,10 +18,13 @@ from holdfast.job.passing import (
     require_own_name,
 )
 from holdfast.limits.model import BucketInfo, LimitInfo, Settings, changed, require_defined
+from holdfast.store.contract.audit import AuditEntry, AuditFilter
 from holdfast.store.contract.limits import BucketHolder, BucketWaiter
 from holdfast.store.contract.store import Store
 
 BUCKETS_BATCH = 100
+FOR = "for"
+"""The key of a bucket in the audit, where `key` would be taken for a secret and not be kept."""
 AnyLimit = str | Passing
 
 
@@ -63,6 +67,22 @@ class LimitVerbs:
         most = checks.count("page", page)
         return await self._store.limits.waiters(_bucket(limit, key), most, never=never)
 
+    async def history(
+        self, limit: AnyLimit, key: str | None = None, *, page: int = BUCKETS_BATCH
+    ) -> list[AuditEntry]:
+        """What operators did to a limit, the newest first. With a `key`, only what concerns this
+        key: acts on it, and those on the whole limit. The audit forgets old acts."""
+        most, which = checks.count("page", page), AuditFilter(target=_name(limit))
+        found: list[AuditEntry] = []
+        cursor: str | None = None
+        while len(found) < most:
+            acts = await self._store.audit.page(which, BUCKETS_BATCH, cursor)
+            found += [one for one in acts.entries if _concerns(one, key)]
+            cursor = acts.next_cursor
+            if cursor is None:
+                break
+        return found[:most]
+
     async def set(
         self,
         limit: AnyLimit,
@@ -88,7 +108,7 @@ class LimitVerbs:
         changes = {option: value for option, value in given.items() if value is not UNSET}
         name = _name(limit)
         settings = await self._changed(name, key, changes)
-        value = {"key": key, **{option: getattr(settings, option) for option in changes}}
+        value = {FOR: key, **{option: getattr(settings, option) for option in changes}}
         async with self._acts.act(self._store, by, Noun.LIMITS, Verb.SET, name, value=value) as act:
             if key is None:
                 await self._store.limits.put(name, settings)
@@ -106,7 +126,7 @@ class LimitVerbs:
 
     async def inherit(self, limit: AnyLimit, key: str, *, by: str | None = None) -> BucketInfo:
         """Let a key have the settings of its limit again."""
-        name, value = _name(limit), {"key": key, "inherit": True}
+        name, value = _name(limit), {FOR: key, "inherit": True}
         async with self._acts.act(self._store, by, Noun.LIMITS, Verb.SET, name, value=value) as act:
             found = await self._store.limits.override(name, key, None)
             act.changed = 1
@@ -131,7 +151,7 @@ class LimitVerbs:
         begun."""
         bucket, wait = _bucket(limit, key), checks.wait("seconds", seconds)
         name = await self._defined(limit)
-        value = {"key": key, "seconds": wait}
+        value = {FOR: key, "seconds": wait}
         acting = self._acts.act(self._store, by, Noun.LIMITS, Verb.DRAIN, name, value=value)
         async with acting as act:
             await self._store.limits.drain({bucket: wait})
@@ -145,7 +165,7 @@ class LimitVerbs:
         bucket = _bucket(limit, key)
         units = checks.count("amount", amount, least=-MOST_UNITS, most=MOST_UNITS)
         name = await self._defined(limit)
-        value = {"key": key, "amount": units}
+        value = {FOR: key, "amount": units}
         acting = self._acts.act(self._store, by, Noun.LIMITS, Verb.TOP_UP, name, value=value)
         async with acting as act:
             found = await self._store.limits.adjust(bucket, units)
@@ -154,7 +174,7 @@ class LimitVerbs:
 
     async def reset(self, limit: AnyLimit, *, key: str = "", by: str | None = None) -> BucketInfo:
         """Let a budget forget what was spent in its period, or a rate what has begun."""
-        bucket, value = _bucket(limit, key), {"key": key}
+        bucket, value = _bucket(limit, key), {FOR: key}
         name = await self._defined(limit)
         acting = self._acts.act(self._store, by, Noun.LIMITS, Verb.RESET, name, value=value)
         async with acting as act:
@@ -178,6 +198,15 @@ class LimitVerbs:
         require_own_name(name)
         require_defined(name, await self._store.limits.find([name]))
         return name
+
+
+def _concerns(act: AuditEntry, key: str | None) -> bool:
+    """Whether an act on what has the name of a limit is one on the limit, and on this key."""
+    noun, _, verb = act.verb.partition(".")
+    if noun != Noun.LIMITS or verb == Verb.WEIGH:
+        return False
+    said = shown_value(act.arguments)
+    return key is None or not isinstance(said, dict) or said.get(FOR) in (None, key)
 
 
 def _name(limit: AnyLimit) -> str:

@@ -23,8 +23,8 @@ NOTHING_PASSED = Passed(None)
 
 
 async def about_limits(store: Store, job: Job, now: datetime) -> list[Reason]:
-    """What keeps a ready job from beginning: buckets without room; or, where it would have room, the
-    first job of its line, which has none."""
+    """What keeps a ready job from beginning: buckets without room; or, where it would have room,
+    the first job of its line, which has none."""
     limited = bool(job.ties & Tie.PERMITS)
     costs = await _costs(store, job.id, job.queue, limited=limited)
     if not costs:
@@ -74,7 +74,9 @@ def _behind(first: JobId, reason: Reason) -> Reason:
     """Of a job that is not the first of its line: why the first one waits. A first job that can
     never pass leaves its line at the next claim."""
     if reason.code == "cost-too-big":
-        fact = f"job {first} is before it in its line, and the next claim sets it aside: {reason.fact}"
+        fact = (
+            f"job {first} is before it in its line, and the next claim sets it aside: {reason.fact}"
+        )
         return Reason("not-first", fact, Who.WORKER)
     fact = f"job {first} is before it in its line and waits ({reason.code}): {reason.fact}"
     advice = f"{reason.advice or 'it begins after that job'}; or cancel that job, or move it"
@@ -89,7 +91,9 @@ def _waits_for_others(bucket: BucketInfo, cost: int, waiters: list[BucketWaiter]
     first = waiters[0]
     fact += f"but job {first.job_id} of queue {first.queue!r} came first and needs {first.needs:,}"
     cancel = Action(Noun.JOBS, Verb.CANCEL, first.job_id)
-    return Reason("not-its-turn", fact, Who.WORKER, "it begins after that job; or cancel it", cancel)
+    return Reason(
+        "not-its-turn", fact, Who.WORKER, "it begins after that job; or cancel it", cancel
+    )
 
 
 def _holds_up(bucket: BucketInfo, costs: Mapping[str, int]) -> bool:
@@ -209,13 +213,14 @@ async def check_limits(store: Store) -> list[Diagnosis]:
 
 async def _about_stuck(store: Store, bucket: BucketInfo) -> Diagnosis:
     """Jobs that cost more than their limit ever lets pass."""
-    fact = f"jobs of {bucket.stuck:,} lines cost more than {_shown(bucket)} ever lets pass"
+    fact = f"jobs cost more than {_shown(bucket)} ever lets pass"
     actions: tuple[Action, ...] = ()
     if bucket.settings is not None:
-        fact += f", which is {bucket.settings.largest:,}"
+        fact += f", {bucket.settings.largest:,}"
         actions = (_more(bucket, bucket.settings),)
     for first in await store.limits.waiters(bucket.name, 1, never=True):
-        fact += f"; job {first.job_id} needs {first.needs:,}"
+        fact += f": job {first.job_id} needs {first.needs:,}"
+        fact += f", and so do others, in {bucket.stuck:,} lines" if bucket.stuck > 1 else ""
         actions += (Action(Noun.JOBS, Verb.CANCEL, first.job_id),)
     return Diagnosis("limits", WARNING, fact, "allow more, or cancel them", actions)
 

@@ -60,7 +60,8 @@ def wait(option: str, value: object, *, zero: bool = True, otherwise: str = "") 
 def count(option: str, value: object, *, least: int = 1, most: int = MOST) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return int(value)
-    limits = f"at least {least}" if most == MOST else f"from {least} to {most}"
+    is_more = isinstance(value, int) and value > most
+    limits = f"at least {least}" if most == MOST and not is_more else f"from {least} to {most}"
     raise BadOption(option, f"a whole number, {limits}", value)
 
 

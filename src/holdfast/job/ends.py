@@ -78,7 +78,9 @@ class Throttled(AttemptEnd):
 
     With a `limit` the queue goes on, and only the bucket of this limit that the job passes is shut
     for `retry_after`, for all workers. If there is no such limit, the queue cools down after all.
-    `retry_after` may be the text of an HTTP header that gives seconds.
+    `retry_after` may be the text of an HTTP header that gives seconds. Below 0 or infinite, as an
+    upstream may have computed it, it counts as 0: the shortest pause, `throttle_base` of the queue
+    (1 s). The reason of the job says so.
     """
 
     def __init__(

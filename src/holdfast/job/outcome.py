@@ -215,8 +215,8 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case Snoozed(seconds):
             return move.waiting(JobState.SCHEDULED, _wait(seconds), "snoozed", What.SNOOZED)
         case WasThrottled(retry_after, message, limit):
-            wait, reason = _wait(retry_after), clean(f"throttled: {message}", MESSAGE_LIMIT)
-            return move.throttled(wait, reason, limit)
+            said = f"throttled: {message}{_mistaken(retry_after)}"
+            return move.throttled(_wait(retry_after), clean(said, MESSAGE_LIMIT), limit)
         case WasSuspended(seconds, reason):
             wake, reason = None if seconds is None else _wait(seconds), clean(reason, MESSAGE_LIMIT)
             return move.waiting(JobState.SUSPENDED, wake, reason, What.SUSPENDED)
@@ -451,6 +451,14 @@ def _fingerprint(task: str, kind: str, message: str, traceback: str | None = Non
     from holdfast.job.fingerprint import fingerprint
 
     return fingerprint(task, kind, message, traceback)
+
+
+def _mistaken(seconds: float | None) -> str:
+    """What people are told of a pause that nobody can keep. An upstream may have computed it, so it
+    is no error of the handler."""
+    if seconds is None or 0 <= seconds < math.inf:
+        return ""
+    return f" (it asked to wait {seconds:g} s, which counts as 0: the shortest pause)"
 
 
 def _wait(seconds: float | None) -> float:

@@ -28,7 +28,10 @@ LONGEST_KEY = 200
 MOST_LIMITS = 8
 DEEPEST_PATH = 8
 MOST_UNITS = 10**15
-"""What a limit may let pass, and a job may cost: every store counts so far in whole numbers."""
+"""What a limit may let pass, a job may cost, and a handler may take or report at once. Every store
+counts sums of them in whole numbers up to `MOST_COUNTED`."""
+MOST_COUNTED = 2**53 - 1
+"""What is spent counts up to here, and not further: so far floating point has all whole numbers."""
 MOST_WEIGHT = 1000
 QUEUE_LIMIT = "queue"
 """The limit whose buckets count the running jobs of whole queues. No other may have its name."""

@@ -19,7 +19,7 @@ from typing import assert_never
 import msgspec
 
 from holdfast.job.outcome import Settles
-from holdfast.job.passing import split_bucket
+from holdfast.job.passing import MOST_COUNTED, split_bucket
 from holdfast.limits.model import (
     SLICES,
     Alarm,
@@ -30,7 +30,7 @@ from holdfast.limits.model import (
     Settings,
 )
 
-ROOMY = 2**53 - 1
+ROOMY = MOST_COUNTED
 """The room of a bucket that holds nothing up."""
 QUANTUM = 4
 """How many jobs a line gives at its turn, at least. Serving a line costs as much as two jobs."""
@@ -241,7 +241,7 @@ class Bucket(msgspec.Struct):
         """Add to what a budget has spent; less than 0 gives it back."""
         if isinstance(self.settings, Budget) and not self.retired:
             self._catch_up(now)
-            self.spent += units
+            self.spent = max(-MOST_COUNTED, min(MOST_COUNTED, self.spent + units))
             if not is_parent:
                 self.alarms |= ALONE
             self._notice()

@@ -7,8 +7,16 @@ from typing import assert_never
 
 from holdfast.enqueue.batcher import Batcher
 from holdfast.errors import BadOption
+from holdfast.job import checks
 from holdfast.job.ids import JobId
-from holdfast.job.passing import Passed, bucket_name, parted, path_of, split_bucket
+from holdfast.job.passing import (
+    MOST_COUNTED,
+    Passed,
+    bucket_name,
+    parted,
+    path_of,
+    split_bucket,
+)
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
@@ -28,6 +36,7 @@ from holdfast.worker.step_answers import AtLast
 
 LIMITS = "limits"
 SPENT = "report_spend"
+SPENT_IN_ALL = "what an attempt has spent in all"
 UNKNOWN_WAIT = 60.0
 """Seconds until the next try where only an operator can make room."""
 
@@ -82,7 +91,10 @@ class LimitAnswers:
             expected = "a budget that the job passes: add it to limits=[…] of the task"
             raise BadOption(f"task {task!r}: limit of spent", expected, limit)
         sums = attempt.spent
-        attempt.spent = {**sums, limit: sums.get(limit, 0) + request.units}
+        total = checks.count(
+            SPENT_IN_ALL, sums.get(limit, 0) + request.units, least=0, most=MOST_COUNTED
+        )
+        attempt.spent = {**sums, limit: total}
         return await self._at_last(attempt, SPENT, lambda: self._report(attempt))
 
     async def _report(self, attempt: Attempt) -> Answer:

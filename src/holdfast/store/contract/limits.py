@@ -165,17 +165,15 @@ class Limits(Protocol):
         """The jobs that the bucket counts, the oldest first."""
         ...
 
-    async def waiters(
-        self, bucket: str, limit: int, *, never: bool = False
-    ) -> list[BucketWaiter]:
+    async def waiters(self, bucket: str, limit: int, *, never: bool = False) -> list[BucketWaiter]:
         """The first jobs of lines that are parked at the bucket, in the order in which they will go
         on. With `never`, only of those that cost more than it ever lets pass; without, only of the
         others."""
         ...
 
     async def before(self, ids: Collection[JobId]) -> dict[JobId, JobId]:
-        """Of ready jobs that are not the first of their lines: the jobs that are. A job that is first
-        or has no limits is left out."""
+        """Of ready jobs that are not the first of their lines: the jobs that are. A job that is
+        first or has no limits is left out."""
         ...
 
     async def recount(

@@ -152,9 +152,7 @@ class PostgresLimits:
             for row in found
         ]
 
-    async def waiters(
-        self, bucket: str, limit: int, *, never: bool = False
-    ) -> list[BucketWaiter]:
+    async def waiters(self, bucket: str, limit: int, *, never: bool = False) -> list[BucketWaiter]:
         found = await self._connections.fetch("limits/waiters", bucket, limit, never)
         return [
             BucketWaiter(JobId(row["job_id"]), row["task"], row["queue"], row["needs"])

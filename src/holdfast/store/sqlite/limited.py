@@ -136,8 +136,8 @@ def _change(tx: Transaction, line: int, passes: KeptLine, costly: int) -> None:
 def stand_aside(
     tx: Transaction, line: int, passes: KeptLine, place: _Place, seqs: Sequence[int]
 ) -> None:
-    """Move jobs of one line that all cost the same, and more than a bucket ever lets pass, to a line
-    of their own."""
+    """Move jobs of one line that all cost the same, and more than a bucket ever lets pass, to a
+    line of their own."""
     text = aside(passes.buckets, passes.costs or "")
     [found] = _found_or_added(tx, place, {text: passes._replace(buckets=text)}).values()
     values = [(found.id, line, *place[:2], seq) for seq in seqs]

@@ -133,9 +133,7 @@ class SqliteLimits(Verbs):
             for job, task, worker, claimed_at in rows
         ]
 
-    async def waiters(
-        self, bucket: str, limit: int, *, never: bool = False
-    ) -> list[BucketWaiter]:
+    async def waiters(self, bucket: str, limit: int, *, never: bool = False) -> list[BucketWaiter]:
         def work(tx: Transaction) -> list[BucketWaiter]:
             most_passing = Buckets(tx).get(bucket).most_passing
             which = {"name": bucket, "most_passing": most_passing, "never": never, "limit": limit}

@@ -215,9 +215,7 @@ class ValkeyLimits(ValkeyVerbs):
             for job, task, worker, at in each
         ]
 
-    async def waiters(
-        self, bucket: str, limit: int, *, never: bool = False
-    ) -> list[BucketWaiter]:
+    async def waiters(self, bucket: str, limit: int, *, never: bool = False) -> list[BucketWaiter]:
         given = {"bucket": bucket, "limit": limit, "never": "1" if never else ""}
         flat = [one.decode() for one in await self._call("limits/waiters", **given)]
         each = zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True)

@@ -1011,7 +1011,7 @@ declare
     one record;
 begin
     for one in
-        select ended.name, ended.settings, sum(ended.spent)::bigint as spent, bool_or(not ended.is_path) as alone
+        select ended.name, ended.settings, sum(ended.spent) as spent, bool_or(not ended.is_path) as alone
         from (
             select part.name, part.is_path, kept.settings, case
                 when receipt.how = 'unbegun' then 0
@@ -1028,7 +1028,9 @@ begin
         ) as ended
         group by ended.name, ended.settings
     loop
-        update {{schema}}.bucket set spent = after.spent + one.spent, since = after.since, alarms = after.alarms
+        update {{schema}}.bucket
+        -- no further than every store counts
+        set spent = greatest(-9007199254740991, least(9007199254740991, after.spent + one.spent)), since = after.since, alarms = after.alarms
         from (
             select counted.spent, counted.since,
                 case when one.alone then counted.alarms | 16 else counted.alarms end as alarms

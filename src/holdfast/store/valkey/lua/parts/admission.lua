@@ -8,7 +8,7 @@ local total_room, count_in_total, levels_of_lines, serve_one
 do
     local kinds = permits.kinds
     local ARGUMENT_BATCH = 2000
-    local admitted, rooms, known_lines, first_waiting, in_totals, of_kin, unfinished, has_weights, asides
+    local admitted, rooms, known_lines, first_waiting, in_totals, of_kin, unfinished, has_weights, asides, on_way
 
     local function each(command, key, list)
         for first = 1, #list, ARGUMENT_BATCH do
@@ -65,7 +65,7 @@ do
 
     function begin_admission()
         admitted, rooms, known_lines, first_waiting, in_totals, of_kin, unfinished = {}, {}, {}, {}, {}, {}, {}
-        asides = {}
+        asides, on_way = {}, {}
     end
 
     -- The bucket of a queue that has a total; nil for any other.
@@ -160,7 +160,7 @@ do
     local function room_of(one, n)
         local bucket = one.buckets[n]
         if one.parents[n] and not permits.row(bucket)[BUCKET_OVERRIDE] then
-            return permits.free(bucket, true)
+            return permits.free(bucket, true) - (on_way[bucket] or 0)
         end
         local room = rooms[bucket]
         if not room then
@@ -191,6 +191,9 @@ do
             local cost = costs and costs[n] or 1
             one.units[n] = (one.units[n] or 0) + cost
             rooms[bucket] = rooms[bucket] and rooms[bucket] - cost
+            if one.parents[n] then
+                on_way[bucket] = (on_way[bucket] or 0) + cost
+            end
         end
     end
 

@@ -127,14 +127,14 @@ do
     -- How much is free. A bucket that leads to another one of the job holds nothing up unless it has settings of its
     -- own.
     function permits.free(bucket, is_parent)
-        if permits.is_retired(bucket) then
-            return ROOMY
-        end
         local row, settings = permits.row(bucket), permits.settings(bucket)
+        if permits.is_retired(bucket) then
+            return ROOMY - row[BUCKET_IN_USE] -- so that what is in use stays a whole number
+        end
         if not settings or is_shut(row) then
             return 0
         elseif is_parent and not row[BUCKET_OVERRIDE] then
-            return ROOMY
+            return ROOMY - row[BUCKET_IN_USE]
         end
         return math.max(0, kinds.left(row, settings))
     end

@@ -257,7 +257,7 @@ do
     -- Add to what a budget has spent; less than 0 gives it back.
     function kinds.spend(row, settings, units, is_parent)
         catch_up(row, settings)
-        row[BUCKET_SPENT] = row[BUCKET_SPENT] + units
+        row[BUCKET_SPENT] = math.max(-ROOMY, math.min(ROOMY, row[BUCKET_SPENT] + units)) -- as far as doubles are exact
         notice(row, settings, is_parent)
     end
 
