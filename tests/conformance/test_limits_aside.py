@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.job.ends import Cancelled
 from holdfast.job.passing import Passed
+from holdfast.job.record import Claimed
 from holdfast.limits.model import Budget, Concurrency, Rate, Settings
 from tests.conformance.builders import Scene
 from tests.conformance.limiting import (
@@ -117,6 +118,7 @@ async def test_more_jobs_that_can_never_pass_than_a_claim_looks_at(scene: Scene)
     await limited(scene, memory=5)
     await scene.enqueue_many(60, **costing(memory=6))
     small = await scene.enqueue(**costing(memory=2))
+    claimed: list[Claimed] = []
     for _ in range(20):
         if claimed := await scene.claim(1):
             break

@@ -194,6 +194,8 @@ TESTED_IN = {
     "limits.get": "test_limits",
     "limits.buckets": "test_limits",
     "limits.holders": "test_limits",
+    "limits.waiters": "test_limits_aside",
+    "limits.before": "test_limits_aside",
     "limits.recount": "test_limits",
     "limits.opens_in": "test_limits",
     "limits.take": "test_limits_verbs",

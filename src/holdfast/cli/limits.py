@@ -201,9 +201,9 @@ def _draw_bucket(
     if bucket.waiting:
         needs = "" if bucket.needs in (None, 1) else f"; the first needs {bucket.needs:,}"
         yield f"  {counted(bucket.waiting, 'line')} waiting{needs}{_opens(bucket)}"
-    for one in stuck:
+    for first in stuck:
         lines = counted(bucket.stuck, "line")
-        said = f"  of which {lines} can never pass: job {one.job_id} needs {one.needs:,}"
+        said = f"  of which {lines} can never pass: job {first.job_id} needs {first.needs:,}"
         yield make_text(said, "yellow")
     if holders:
         table = make_table("=job", "task", "worker", "since")

@@ -198,6 +198,7 @@ async def test_a_line_that_never_passes_holds_nobody_up_and_goes_on_when_it_can(
     await scene.store.limits.put("memory", Concurrency(5))
     small = await scene.enqueue(priority=1, **through("memory:"), costs="2")
     assert [job.id for job in await scene.claim(10)] == [small]
+    assert await scene.claim(10) == []
     found = await bucket(scene, "memory:")
     assert (found.waiting, found.needs) == (1, None)
     await scene.store.limits.put("memory", Concurrency(10))
