@@ -129,9 +129,10 @@ class Scene:
         tasks: Sequence[str] = (TASK,),
         free: int = ALL,
         labels: Sequence[str] = (),
+        only: Sequence[str] = (),
     ) -> list[Claimed]:
         wants = [Want(queue, limit, free)]
-        return await self.store.jobs.claim(worker or self.worker, wants, tasks, labels)
+        return await self.store.jobs.claim(worker or self.worker, wants, tasks, labels, only)
 
     async def claim_one(self, queue: str = QUEUE, worker: WorkerId | None = None) -> Claimed:
         [claimed] = await self.claim(1, queue, worker=worker)

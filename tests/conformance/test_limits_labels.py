@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.job.ends import HandedBack
+from holdfast.store.contract.queues import QueueSettings
 from tests.conformance.builders import QUEUE, RAISED, TASK, Scene
 from tests.conformance.limiting import in_use, limited, nothing_is_wrong, of, through
 
@@ -68,3 +69,43 @@ async def test_jobs_that_need_other_labels_are_held_up(scene: Scene) -> None:
 
     assert [await held_up(), await held_up("gpu"), await held_up("gpu", "eu")] == [5, 2, 0]
     assert await scene.store.limits.held_up([QUEUE], [TASK]) == 0
+
+
+async def test_a_worker_with_only_takes_nothing_that_does_not_need_those_labels(
+    scene: Scene,
+) -> None:
+    await limited(scene, tenant=5)
+    plain, with_limits = await scene.enqueue(), await scene.enqueue(**through("tenant:a"))
+    eu = await scene.enqueue(**through(labels=["eu"]))
+    gpu = await scene.enqueue(**through(labels=["gpu"]))
+    both = await scene.enqueue(**through("tenant:a", labels=["eu", "gpu"]))
+    assert of(await scene.claim(10, labels=["gpu"], only=["gpu"])) == [gpu]
+    assert of(await scene.claim(10, labels=["eu", "gpu"], only=["eu", "gpu"])) == [both]
+    assert await scene.claim(10, labels=["eu", "gpu"], only=["gpu"]) == []
+    assert set(of(await scene.claim(10, labels=["eu"]))) == {plain, with_limits, eu}
+    await nothing_is_wrong(scene)
+
+
+async def test_only_is_no_part_of_another_label(scene: Scene) -> None:
+    await scene.enqueue(**through(labels=["gpu-big"]))
+    assert await scene.claim(10, labels=["gpu", "gpu-big"], only=["gpu"]) == []
+
+
+async def test_a_worker_with_only_in_a_queue_without_lines_gets_nothing(scene: Scene) -> None:
+    job = await scene.enqueue()
+    assert await scene.claim(10, labels=["gpu"], only=["gpu"]) == []
+    assert of(await scene.claim(10)) == [job]
+
+
+async def test_a_worker_with_only_heeds_aging_and_totals(scene: Scene) -> None:
+    settings = QueueSettings(aging=10.0, max_running=1)
+    await scene.store.queues.tune(QUEUE, settings)
+    await scene.enqueue_many(3)
+    late = await scene.enqueue(priority=3, **through(labels=["gpu"]))
+    scene.clock.advance(60)
+    soon = await scene.enqueue(priority=0, **through(labels=["gpu"]))
+    [held] = await scene.claim(10, labels=["gpu"], only=["gpu"])
+    assert held.id == late
+    assert await scene.claim(10, labels=["gpu"], only=["gpu"]) == []
+    await scene.finish(held)
+    assert of(await scene.claim(10, labels=["gpu"], only=["gpu"])) == [soon]

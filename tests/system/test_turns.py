@@ -237,6 +237,39 @@ def test_the_command_line_tunes_totals_and_weighs_keys(desk: Desk) -> None:
     assert "whole number" in desk.on_store("limits", "weigh", "acme", "much").err
 
 
+@pytest.mark.parametrize("only", [("gpu",), ("eu", "gpu")])
+async def test_a_worker_with_only_leaves_other_jobs_and_says_so(only: tuple[str, ...]) -> None:
+    app = App("sqlite://")
+    ran: list[str] = []
+
+    @app.task(name="train", requires=only)
+    async def train() -> None:
+        ran.append("train")
+
+    @app.task(name="mail")
+    async def mail() -> None:
+        ran.append("mail")
+
+    @app.task(name="some", requires={"gpu", "ssd"})
+    async def some() -> None:
+        ran.append("some")
+
+    async with app:
+        left = await mail.enqueue()
+        await train.enqueue()
+        await some.enqueue()
+        async with app.worker(only=only) as worker:
+            [row] = await app.client.workers.all()
+            assert (row.facts.only, row.facts.labels) == (list(only), list(only))
+            await worker.drain()
+            assert ran == ["train"]
+            [reason] = (await app.client.explain(left.id)).reasons
+            assert reason.code == "no-capable-worker"
+            assert f"take only jobs that require {', '.join(only)}; it requires none" in reason.fact
+        with pytest.raises(BadOption, match="only"):
+            app.worker(only="gpu")
+
+
 def test_sets_carry_fairness_and_labels() -> None:
     tasks = Tasks(fair="who", requires=["gpu"])
     app = App("sqlite://")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS = (
-    *("slots", "labels", "grace", "lease", "poll", "max_block", "max_jobs", "max_memory"),
+    *("slots", "labels", "only", "grace", "lease", "poll", "max_block", "max_jobs", "max_memory"),
     *("threads", "child_processes", "name"),
 )
 """What is handed on to the worker; there, `child_processes` is called `processes`."""
@@ -83,8 +83,9 @@ class WorkerCall:
     def opened_on(self, app: App) -> OpenedWorker:
         names = {"child_processes": "processes"}
         options = {names.get(name, name): value for name, value in self.options.items()}
-        if "labels" in options:
-            options["labels"] = [one.strip() for one in options["labels"].split(",") if one.strip()]
+        for name in ("labels", "only"):
+            if name in options:
+                options[name] = [one.strip() for one in options[name].split(",") if one.strip()]
         return app.worker(self.queues, strict=self.strict, **options)
 
 
@@ -141,6 +142,7 @@ def number(flag: str, most: int | None = None, **about: Any) -> Callable[[F], F]
     help="With so much memory (512M, 2G), leave in good order and start anew.",
 )
 @setting("--labels", metavar="LABELS", help="What it can do, for tasks that require it: gpu,eu.")
+@setting("--only", metavar="LABELS", help="Take only jobs that require all of these: gpu.")
 @setting("--health", metavar="HOST:PORT", help="Answer probes and /metrics over HTTP.")
 @setting("--name", help="Its name in lists. Default: host and pid.")
 @setting(

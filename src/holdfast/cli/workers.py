@@ -131,7 +131,9 @@ def _stacked(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
 
 
 def _slots_of_queues(worker: WorkerInfo) -> str:
-    labels = (f"+{label}" for label in worker.facts.labels)
+    only = worker.facts.only
+    labels = [f"+{label}" for label in worker.facts.labels if label not in only]
+    labels += [f"only +{label}" for label in only]
     slots = ", ".join(slots_text(choice, one) for choice, one in slots_of(worker).items())
     return " ".join([slots, *labels])
 

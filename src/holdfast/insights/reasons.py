@@ -196,10 +196,18 @@ def _about_service(job: Job, workers: list[WorkerInfo], labels: frozenset[str]) 
         return [Reason("task-unknown", fact, Who.DEVELOPER, "deploy a worker with this task")]
     knowing = [worker for worker in of_queue if job.task in worker.tasks]
     if not any(worker.can_do(labels) for worker in knowing):
-        needs = ", ".join(sorted(labels))
+        needs = ", ".join(sorted(labels)) or "none"
         fact = f"no live worker that serves {job.queue!r} and knows the task has the labels {needs}"
         advice = "start a worker that has them"
-        start = Action(Noun.WORKERS, Verb.START, job.queue, value=",".join(sorted(labels)))
+        if any(labels <= set(worker.facts.labels) for worker in knowing):
+            only = sorted({label for worker in knowing for label in worker.facts.only})
+            fact = (
+                f"the live workers that serve {job.queue!r} and know the task take only jobs that "
+            )
+            fact += f"require {', '.join(only)}; it requires {needs}"
+            advice = "start a worker without only="
+        value = ",".join(sorted(labels)) or None
+        start = Action(Noun.WORKERS, Verb.START, job.queue, value=value)
         return [Reason("no-capable-worker", fact, Who.OPERATOR, advice, start)]
     if all(job.task in worker.facts.resting for worker in of_queue if job.task in worker.tasks):
         fact = f"the pool of task {job.task!r} rests: its children failed again and again"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from itertools import combinations
 
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.passing import total_name
@@ -47,7 +48,8 @@ async def drained(pipeline: Pipeline) -> int:
     worker put off must have been due before the promotion.
     """
     store, outage = pipeline.setup.store, pipeline.setup.outage
-    tasks, labels = tuple(pipeline.setup.registry), tuple(pipeline.setup.options.labels)
+    tasks, options = tuple(pipeline.setup.registry), pipeline.setup.options
+    labels, only = tuple(options.labels), tuple(options.only)
     before = pipeline.finisher.counters.ended
     try:
         while not pipeline.runner.leaving:
@@ -61,7 +63,7 @@ async def drained(pipeline: Pipeline) -> int:
                 work_left = (
                     waits
                     or promoted
-                    or await _work_left(store, pipeline.permits.slots, tasks, labels)
+                    or await _work_left(store, pipeline.permits.slots, tasks, labels, only)
                 )
                 if not work_left and await _put_back(pipeline, tasks) == put_back:
                     break
@@ -102,7 +104,11 @@ async def _put_back(pipeline: Pipeline, tasks: tuple[str, ...]) -> int:
 
 
 async def _work_left(
-    store: Store, served: Collection[str], tasks: tuple[str, ...], labels: tuple[str, ...] = ()
+    store: Store,
+    served: Collection[str],
+    tasks: tuple[str, ...],
+    labels: tuple[str, ...] = (),
+    only: tuple[str, ...] = (),
 ) -> bool:
     """Ready and running jobs are counted by one statement: a job that is claimed between two
     statements would be seen by neither."""
@@ -110,10 +116,31 @@ async def _work_left(
     closed = set(served) if paused.everything else await _closed(store, served)
     names, runnable = set(served) - closed, tuple(one for one in tasks if one not in paused.tasks)
     left = await _count(store, names, runnable, JobState.READY, JobState.RUNNING)
+    if only:
+        running = await _count(store, served, tasks, JobState.RUNNING)
+        return running > 0 or await _needing(store, names, runnable, labels, only) > 0
     if left and left > await store.limits.held_up(names, runnable, labels):
         return True
     is_partial = bool(closed or paused.tasks)
     return is_partial and await _count(store, served, tasks, JobState.RUNNING) > 0
+
+
+async def _needing(
+    store: Store,
+    queues: Collection[str],
+    tasks: tuple[str, ...],
+    labels: tuple[str, ...],
+    only: tuple[str, ...],
+) -> int:
+    """How many jobs that may begin need all of `only`, and no other labels than these. Who has all
+    labels but some leaves those jobs that need one of these; the jobs that need each of them are
+    counted by inclusion and exclusion."""
+    needing = 0
+    for size in range(len(only) + 1):
+        for without in combinations(only, size):
+            has = [label for label in labels if label not in without]
+            needing -= (-1) ** size * await store.limits.held_up(queues, tasks, has)
+    return needing
 
 
 async def _closed(store: Store, served: Collection[str]) -> set[str]:

@@ -81,6 +81,7 @@ class FactSheet:
             leaving=pipeline.runner.leaving,
             resting=pipeline.places.resting,
             labels=list(pipeline.setup.options.labels),
+            only=list(pipeline.setup.options.only),
             python=self._python,
             platform=self._platform,
             last_errors=_last_errors(loops),

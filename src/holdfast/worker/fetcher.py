@@ -60,6 +60,7 @@ class Fetcher:
         self._poll = setup.options.poll
         self._batch = setup.options.batch
         self._labels = tuple(setup.options.labels)
+        self._only = tuple(setup.options.only)
         self._permits = permits
         self._identity = identity
         self._runner = runner
@@ -297,7 +298,9 @@ class Fetcher:
     async def _ask(self, wants: list[Want], tasks: Sequence[str]) -> list[Claimed]:
         self._lost_claims.claiming = True
         try:
-            return await self._store.jobs.claim(self._identity.id, wants, tasks, self._labels)
+            return await self._store.jobs.claim(
+                self._identity.id, wants, tasks, self._labels, self._only
+            )
         finally:
             self._lost_claims.claiming = False
             self._last_claim = self._loop.time()

@@ -44,6 +44,7 @@ class WorkerOptions:
     without a value it is one lease, but at least 5 seconds. `imports` are the modules that a child
     process imports before the module of its function. `signing_keys` sign the tokens of people whom
     handlers ask. `labels` say what the worker can do: it takes jobs whose tasks require no others.
+    With `only` it has these labels too, and takes no job that does not require all of them.
     `max_jobs` and `max_memory` (bytes) are how
     much a worker does, or grows to, before it retires.
     """
@@ -68,6 +69,7 @@ class WorkerOptions:
     max_stream_size: int = 16 * 1024 * 1024
     imports: tuple[str, ...] = ()
     labels: Iterable[str] = ()
+    only: Iterable[str] = ()
     signing_keys: Keyring | None = None
     max_jobs: int | None = None
     max_memory: int | None = None
@@ -92,7 +94,10 @@ class WorkerOptions:
         checks.text("name", self.name, 512)
         checks.kind("imports", self.imports, tuple, "a tuple of names of modules")
         checks.texts("imports", self.imports, 512, "imports")
-        object.__setattr__(self, "labels", tuple(sorted(check_labels("labels", self.labels))))
+        only = check_labels("only", self.only)
+        labels = check_labels("labels", self.labels) | only
+        object.__setattr__(self, "only", tuple(sorted(only)))
+        object.__setattr__(self, "labels", tuple(sorted(labels)))
         if self.max_block is not None and self.max_block != math.inf:
             checks.seconds("max_block", self.max_block, least=0.1)
         checks.share("stuck_share", self.stuck_share)

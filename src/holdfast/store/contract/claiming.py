@@ -17,6 +17,7 @@ class Claiming(Protocol):
         wants: Sequence[Want],
         tasks: Sequence[str],
         labels: Collection[str] = (),
+        only: Collection[str] = (),
     ) -> list[Claimed]:
         """Give ready jobs of these queues and tasks to a worker: lowest priority number
         first, then arrival. In a queue with `aging`, the least of `ready_at + priority * aging`
@@ -25,7 +26,8 @@ class Claiming(Protocol):
         Jobs with limits stand in lines (`holdfast.job.passing`): the lines of a queue and priority
         have their turns by weight (`holdfast.limits.turns`), those of one key of fairness together,
         and the first jobs of a line begin as far as all its buckets have room. A line that needs
-        labels is left alone unless the worker has all of them in `labels`. Of a queue with
+        labels is left alone unless the worker has all of them in `labels`. A worker with `only` is
+        given nothing but jobs of lines that need at least these labels. Of a queue with
         `max_running` no more jobs are given than that, with limits and without; their leases count
         in the bucket `queue:NAME`, and they have the tie PERMITS.
 

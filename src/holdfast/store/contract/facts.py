@@ -48,7 +48,8 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     child processes. `memory`: bytes. `loop_lag`: how late its event loop turns.
     `store_out_of_reach_for`: since the store stopped answering it, or 0. `unwritten`: ends that the
     store has not answered yet. `leaving`: it claims no more. `resting`: tasks that it does not
-    claim for a while, because the children of their pools fail. `labels`: what it
+    claim for a while, because the children of their pools fail. `only`: it takes
+    no job that does not require all of these. `labels`: what it
     can do that others may not. `last_errors`: by reconciler.
 
     `counts` are since its registration: `claimed`, `ended`, `handed_back`, `refused_writes`,
@@ -66,6 +67,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     leaving: bool | None = None
     resting: list[str] = []
     labels: list[str] = []
+    only: list[str] = []
     python: str | None = None
     platform: str | None = None
     last_errors: dict[str, str] = {}

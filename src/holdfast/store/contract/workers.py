@@ -75,8 +75,9 @@ class WorkerInfo(msgspec.Struct, frozen=True):
         return choice_of(queue, self.queues) is not None
 
     def can_do(self, labels: Iterable[str]) -> bool:
-        """Whether it has all of these labels."""
-        return set(labels) <= set(self.facts.labels)
+        """Whether it takes jobs that require these labels: it has all of them, and they are enough
+        for a worker that takes `only` some jobs."""
+        return set(self.facts.only) <= set(labels) <= set(self.facts.labels)
 
     def slots_for(self, queue: str) -> int:
         """The slots of the queue; those of a pattern are shared by all queues that it fits."""

@@ -101,6 +101,7 @@ class Claim:
     worker: WorkerId
     tasks: list[str]
     labels: list[str]
+    only: list[str]
     numbers: list[int]
 
 
@@ -125,6 +126,7 @@ class PostgresClaiming(JobVerbs):
         wants: Sequence[Want],
         tasks: Sequence[str],
         labels: Collection[str] = (),
+        only: Collection[str] = (),
     ) -> list[Claimed]:
         wants = [want for want in wants if want.limit > 0]
         if not wants or not tasks:
@@ -138,8 +140,8 @@ class PostgresClaiming(JobVerbs):
                 return recovered
         numbers: list[int] = []
         try:
-            asked = Claim(worker, list(tasks), sorted(set(labels)), numbers)
-            found = await self._claim(asked, wants)
+            asked = Claim(worker, list(tasks), sorted(set(labels)), sorted(set(only)), numbers)
+            found = await (self._of_lines if asked.only else self._claim)(asked, wants)
             nodes = await self._facts(found)
         except BaseException:
             # The caller hears nothing of what the statements before this one took either.
@@ -170,6 +172,18 @@ class PostgresClaiming(JobVerbs):
                     found += await self._by_rules(asked, want)
         return found
 
+    async def _of_lines(self, asked: Claim, wants: Sequence[Want]) -> list[Record]:
+        """For a worker that takes nothing else: no claim of plain jobs tells where lines are."""
+        found: list[Record] = []
+        for want in wants:
+            texts = await self._connections.fetch("queues/rules", want.queue)
+            rules = QueueSettings.from_json(texts[0][0] if texts else "{}")
+            if rules.aging is not None:
+                found += await self._by_age(asked, want, rules)
+            else:
+                found += await self._admit(asked, want)
+        return found
+
     async def _plain(self, asked: Claim, wants: Sequence[Want]) -> list[Record]:
         scan = await self._scan(asked, wants)
         found = scan.found
@@ -198,7 +212,7 @@ class PostgresClaiming(JobVerbs):
         found: list[Record] = []
         done = set[tuple[int, bool]]()  # levels that had nothing to give
         await self._connections.timed("limits/hear", want.queue)
-        values = (want.queue, asked.tasks, asked.labels, rules.aging)
+        values = (want.queue, asked.tasks, asked.labels, rules.aging, asked.only)
         while left := _still_wanted([want], found):
             rows = await self._connections.fetch("limits/levels", *values)
             levels = [row for row in rows if (row["priority"], row["plain"]) not in done]
@@ -284,6 +298,7 @@ class PostgresClaiming(JobVerbs):
                 self._channel,
                 asked.labels,
                 level,
+                asked.only,
                 again=False,
             )
             if given and given[-1]["job_id"] is None:

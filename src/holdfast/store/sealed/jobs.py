@@ -121,8 +121,9 @@ class SealedJobs(SealedWithin):
         wants: Sequence[Want],
         tasks: Sequence[str],
         labels: Collection[str] = (),
+        only: Collection[str] = (),
     ) -> list[Claimed]:
-        records, claimed = self._records, await self._jobs.claim(worker, wants, tasks, labels)
+        records, claimed = self._records, await self._jobs.claim(worker, wants, tasks, labels, only)
         held = [job.id for job in claimed if records.is_held(job)]
         keys = {job.id: job.unique_key for job in await self._jobs.get(held)} if held else {}
         return [records.claimed(job, keys.get(job.id)) for job in claimed]

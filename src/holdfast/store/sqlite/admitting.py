@@ -74,12 +74,14 @@ class LimitedClaims:
         worker: WorkerId,
         tasks: str,
         labels: str,
+        only: str,
         ruled: Mapping[str, QueueSettings],
     ) -> None:
         self.tx = tx
         self.worker = worker
         self.tasks = tasks
         self.labels = labels
+        self.only = only
         self._ruled = ruled
         self.sql = steps("parts/lines")
         self.buckets = Buckets(tx)
@@ -94,7 +96,8 @@ class LimitedClaims:
 
     def head(self, queue: str, priority: int) -> tuple[int, int] | None:
         """The line whose turn it is, and since when its first job waits."""
-        values = {"queue": queue, "priority": priority, "tasks": self.tasks, "labels": self.labels}
+        who = {"tasks": self.tasks, "labels": self.labels, "only": self.only}
+        values = {"queue": queue, "priority": priority, **who}
         found = self.tx.row(self.sql["head"], values)
         return None if found is None else (found[0], found[1])
 
@@ -163,6 +166,7 @@ class Round:
             "priority": self._place[1],
             "tasks": self._claims.tasks,
             "labels": self._claims.labels,
+            "only": self._claims.only,
             "until": until,
             "others": size - 1,
             "most": read,
@@ -184,10 +188,14 @@ class Round:
         """How many jobs a line gives, and which lines have their turn: those that are no further
         than that from the least one."""
         enough = -(-self._left // QUANTUM)
-        values = (*self._place, self._claims.tasks, self._claims.labels, enough)
+        values = (*self._place, *self._who, enough)
         [(lines, least)] = self._tx.rows(self._sql["open lines"], values)
         size = turn_size(self._left, lines)
         return size, (least or 0) + after_serving(size, weight=1)
+
+    @property
+    def _who(self) -> tuple[str, str, str]:
+        return self._claims.tasks, self._claims.labels, self._claims.only
 
     def _names(self, buckets: str) -> tuple[str, ...]:
         """The buckets of a line, and the total of its queue, in order."""

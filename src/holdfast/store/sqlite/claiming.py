@@ -46,11 +46,12 @@ class SqliteClaiming(Verbs):
         wants: Sequence[Want],
         tasks: Sequence[str],
         labels: Collection[str] = (),
+        only: Collection[str] = (),
     ) -> list[Claimed]:
         if not wants or not tasks:
             return []
         return await self._writer.write(
-            lambda tx: self._lines.claim(tx, worker, wants, tasks, labels),
+            lambda tx: self._lines.claim(tx, worker, wants, tasks, labels, only),
             small=sum(want.limit for want in wants) <= SMALL_BATCH,
             if_unchanged=lambda version: self._lines.known_empty(version, wants, tasks),
         )
@@ -81,6 +82,7 @@ class MarkedLines:
         wants: Sequence[Want],
         tasks: Sequence[str],
         labels: Collection[str] = (),
+        only: Collection[str] = (),
     ) -> list[Claimed]:
         gate = steps("jobs/claim")["gate"]
         values = (worker, tx.now, tx.now)
@@ -95,15 +97,15 @@ class MarkedLines:
         ruled = ruled_queues(tx, wants) if has_ruled else {}
         admission = None
         if has_limited or ruled:
-            admission = LimitedClaims(tx, worker, known, to_json(labels), ruled)
+            admission = LimitedClaims(tx, worker, known, to_json(labels), to_json(only), ruled)
         claimed: list[Claimed] = []
-        for want in wants:
+        for want in wants if has_limited or not only else ():
             if want.queue not in closed and want.limit > 0:
                 # Taken from the line before the next want is served: two may name one queue.
                 if admission is None or not (has_limited or want.queue in ruled):
                     claimed += _give(tx, worker, want, known, marks)
                 else:
-                    claims = MixedClaims(tx, worker, known, marks, admission)
+                    claims = MixedClaims(tx, worker, known, marks, admission, takes_plain=not only)
                     claimed += claims.give(want, ruled.get(want.queue, UNRULED))
         if admission is not None:
             admission.save()
@@ -112,7 +114,7 @@ class MarkedLines:
         tx.committed = lambda: kept.update(marks.maps[0])
         read = {want.queue for want in wants if want.limit > 0}
         # Where limits hold jobs up, time may give a claim what the last one did not find.
-        if not claimed and admission is None and closed.isdisjoint(read):
+        if not (claimed or only) and admission is None and closed.isdisjoint(read):
             self._empty.keep(read, tuple(tasks))
         return claimed
 

@@ -55,12 +55,15 @@ class MixedClaims:
         tasks: str,
         marks: MutableMapping[PlainLine, int],
         admission: LimitedClaims,
+        *,
+        takes_plain: bool = True,
     ) -> None:
         self._tx = tx
         self._worker = worker
         self._tasks = tasks
         self._marks = marks
         self._admission = admission
+        self._takes_plain = takes_plain
 
     def give(self, want: Want, rules: QueueSettings) -> list[Claimed]:
         if rules.max_running is not None:
@@ -89,7 +92,9 @@ class MixedClaims:
 
     def _next(self, queue: str, behind: int) -> tuple[int | None, int | None]:
         """The next priorities of plain jobs and of lines."""
-        [(plain,)] = self._tx.rows(steps("jobs/claim")["next priority"], (queue, behind))
+        plain: int | None = None
+        if self._takes_plain:
+            [(plain,)] = self._tx.rows(steps("jobs/claim")["next priority"], (queue, behind))
         return plain, self._admission.next_priority(queue, behind)
 
     def _plain(self, want: Want, priority: int, before: int) -> list[Claimed]:

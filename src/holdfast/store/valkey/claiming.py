@@ -62,11 +62,15 @@ class ValkeyClaiming(ValkeyVerbs):
         wants: Sequence[Want],
         tasks: Sequence[str],
         labels: Collection[str] = (),
+        only: Collection[str] = (),
     ) -> list[Claimed]:
         wanted = _merged(wants)
         known: Known = {"tasks": list(dict.fromkeys(tasks)), "labels": sorted(labels)}
+        known["only"] = sorted(only)
         if not wanted or not known["tasks"]:
             return []
+        if only and self._connections.options.partitions > 1:
+            return []  # a store of several partitions refuses jobs that need labels
         await self._restarts.require_none(self._connections)
         if self._connections.options.partitions == 1:
             return [job for _, job in await self._take(0, worker, wanted, known)]
@@ -102,7 +106,7 @@ class ValkeyClaiming(ValkeyVerbs):
         given = {"worker": worker, "wants": wants, "inline": INLINE_BODIES}
         call = self._connections.call
         answer: list[Any] | int = NO_CLAIM
-        if partition not in self._limited:
+        if partition not in self._limited and not known["only"]:
             plainly = {**given, "tasks": known["tasks"]}
             answer = await call("jobs/claim", partition, plainly, again=False)
         if not isinstance(answer, int):

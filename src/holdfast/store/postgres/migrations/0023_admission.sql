@@ -434,11 +434,11 @@ begin
 end $$;
 
 -- Give jobs with limits of one queue to a worker: one turn of the lines, as far as all their buckets have room.
--- `look`: how many jobs to look at. `below`: only lines of a better priority, and at this one at most half of what is
+-- `look`: how many jobs to look at. `needed`: only lines that need at least these labels. `below`: only lines of a better priority, and at this one at most half of what is
 -- left. `level`: only lines of this priority. A line gives its jobs in order of arrival. At the first that has to wait it stops, and is parked at the bucket
 -- that has no room. A last row without a job says that others may begin after those that have to wait or had no job.
 create function {{schema}}.admit(worker uuid, number bigint, tasks text[], wanted text, most int, look int, free int,
-    below int, level int, labels text[], channel text, now timestamptz)
+    below int, level int, labels text[], needed text[], channel text, now timestamptz)
 returns table (job_id text, task text, queue text, priority int, args text, policy text, attempts int,
     crashes int, fence bigint, created_at float8, ready_at float8, claimed_at float8, deadline_at timestamptz,
     tags text[], headers text, checkpoint text, ahead boolean, ties smallint, seq bigint)
@@ -511,6 +511,7 @@ begin
     from (
         select line.weight from {{schema}}.line
         where line.queue = wanted and parked_at is null and line.task = any (tasks) and line.labels <@ admit.labels
+        and (admit.needed = '{}' or line.labels @> admit.needed)
         and (below is null or line.priority <= below) and (admit.level is null or line.priority = admit.level)
         limit most / 4 + 1
     ) as open;
@@ -542,6 +543,7 @@ begin
                     line.buckets as text
                 from {{schema}}.line
                 where line.queue = wanted and parked_at is null and line.task = any (tasks) and line.labels <@ admit.labels
+        and (admit.needed = '{}' or line.labels @> admit.needed)
                 and (below is null or line.priority <= below) and (admit.level is null or line.priority = admit.level)
                 order by line.priority, line.turn, line.n limit look
                 for update skip locked

@@ -1,6 +1,6 @@
 -- $1 now   $2 worker   $3 tasks   $4 number of this claim   $5 queue   $6 limit   $7 how many begin at once
 -- $8 whether to leave a part to jobs without limits   $9 how many jobs to look at   $10 channel
--- $11 labels of the worker   $12 priority (null: all)
+-- $11 labels of the worker   $12 priority (null: all)   $13 labels that a job must need
 -- Jobs with limits of one queue: one turn of its lines. The gate is that of claim.sql.
 select admitted.job_id, admitted.task, admitted.queue, admitted.priority, admitted.args, admitted.policy,
     admitted.attempts, admitted.crashes, admitted.fence, admitted.created_at, admitted.ready_at,
@@ -15,7 +15,7 @@ from {{schema}}.admit(
     $5::text, $6::int, $9::int, $7::int,
     case when $8::boolean then (
         select priority from {{schema}}.ready_plain where queue = $5::text order by priority limit 1) end,
-    $12::int, $11::text[], $10::text, {{now}}) as admitted
+    $12::int, $11::text[], $13::text[], $10::text, {{now}}) as admitted
 where exists (
     select from {{schema}}.worker where id = $2::uuid and expires_at > {{now}}
 )

@@ -1,4 +1,5 @@
--- $1 queue   $2 tasks   $3 labels of the worker   $4 aging, in seconds
+-- $1 queue   $2 tasks   $3 labels of the worker   $4 aging, in seconds   $5 labels that a job must need: none of the
+-- plain ones has any
 -- What may be given of a queue in which jobs age: for each priority the first plain job, and the first job of the line
 -- whose turn it is. The least age goes first.
 with recursive known (priority) as (
@@ -23,14 +24,14 @@ level as (
         where ready.queue = $1::text and ready.priority = known.priority and ready.task = any ($2::text[])
         order by ready.seq limit 1
     ) as head
-    where known.priority is not null
+    where known.priority is not null and $5::text[] = '{}'
     union all
     select open.priority, false, head.since
     from open
     cross join lateral (
         select line.task, line.buckets from {{schema}}.line
         where line.queue = $1::text and line.priority = open.priority and line.parked_at is null
-        and line.task = any ($2::text[]) and line.labels <@ $3::text[]
+        and line.task = any ($2::text[]) and line.labels <@ $3::text[] and line.labels @> $5::text[]
         order by line.turn, line.n limit 1
     ) as turn
     cross join lateral (

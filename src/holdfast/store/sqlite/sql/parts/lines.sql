@@ -11,6 +11,10 @@ from (
             select 1 from json_each(labels) as needed
             where needed.value not in (select value from json_each(?))
         )
+        and not exists (
+            select 1 from json_each(?) as asked
+            where asked.value not in (select value from json_each(labels))
+        )
     order by turn
     limit ?
 )
@@ -43,6 +47,10 @@ where l.queue = :queue and l.priority = :priority and l.parked_at is null and l.
         select 1 from json_each(l.labels) as needed
         where needed.value not in (select value from json_each(:labels))
     )
+    and not exists (
+        select 1 from json_each(:only) as asked
+        where asked.value not in (select value from json_each(l.labels))
+    )
 order by l.turn, l.id, r.seq
 limit :most
 
@@ -56,6 +64,10 @@ where l.queue = :queue and l.priority = :priority and l.parked_at is null
     and not exists (
         select 1 from json_each(l.labels) as needed
         where needed.value not in (select value from json_each(:labels))
+    )
+    and not exists (
+        select 1 from json_each(:only) as asked
+        where asked.value not in (select value from json_each(l.labels))
     )
 order by l.turn, l.id, r.seq
 limit 1

@@ -1,6 +1,6 @@
 -- Give the first ready jobs of these queues and tasks to a worker: with limits and without.
 -- KEYS: partition
--- ARGV: now worker wants tasks labels inline
+-- ARGV: now worker wants tasks labels only inline
 -- uses: claiming limits_matter admission aging
 --
 -- Answers as `claim_jobs` does, but false instead of the time where limits do not matter: then claim.lua will do.
@@ -17,7 +17,7 @@ end
 -- Where jobs with limits and jobs without wait at one priority, each kind has half, and what the other leaves.
 local function choose_both(want)
     local queue, limit, free = want[1], want[2], want[3]
-    local first_plain = first_priority(queue)
+    local first_plain = takes_plain() and first_priority(queue)
     local count = note_picked(admit(queue, limit, first_plain), 0, free)
     if first_plain and count < limit then
         count = choose_without_limits(want, count)

@@ -1,6 +1,6 @@
 -- Which jobs a claim would give, without giving them: members and priorities for each want.
 -- KEYS: partition
--- ARGV: now wants tasks labels
+-- ARGV: now wants tasks labels only
 -- uses: time names counts queues lines admission
 local answer = {}
 for n, want in ipairs(cmsgpack.unpack(wants)) do

@@ -3,7 +3,7 @@
 -- uses: lines limited queues aside
 local MOST_OPENED, MOST_REOPENED, MOST_PARKED, FEWEST_LINES = 1000, 1000, 1000, 16
 local begin_admission, admit, drop_admitted, take_admitted, reopen_lines
-local total_room, count_in_total, levels_of_lines, serve_one
+local total_room, count_in_total, levels_of_lines, serve_one, takes_plain
 
 do
     local kinds = permits.kinds
@@ -296,12 +296,28 @@ do
         return true
     end
 
+    local asked = cmsgpack.unpack(only) -- the labels that a job must need
+
+    local function needs_asked(wanted)
+        for _, label in ipairs(asked) do
+            if not string.find(wanted .. '+', '+' .. label .. '+', 1, true) then
+                return false
+            end
+        end
+        return true
+    end
+
+    -- Whether the worker takes jobs that need no label.
+    function takes_plain()
+        return #asked == 0
+    end
+
     -- The sets of open lines of a queue that the worker may serve, each read from its beginning.
     local function sources_of(queue)
         local sources = {}
         for _, group in ipairs(redis.call('SMEMBERS', partition .. ':groups:' .. queue)) do
             local task, wanted = string.match(group, '^([^\n]*)\n(.*)$')
-            if is_known(task) and has_labels(wanted) then
+            if is_known(task) and has_labels(wanted) and needs_asked(wanted) then
                 local key = permits.open_set(queue, group)
                 sources[#sources + 1] = {queue = queue, group = group, key = key, read = 0, chunk = {}, at = 1}
             end

@@ -118,7 +118,7 @@ do
     -- At most so many jobs of a queue: member, priority, … Lines of jobs without limits that give some are added to
     -- `served`.
     function pick_aged(queue, seconds, most, served)
-        local picked, levels = {}, plain_levels(queue, served)
+        local picked, levels = {}, takes_plain() and plain_levels(queue, served) or {}
         aging = seconds * 1000000
         for n = 1, #levels do
             levels[n].look, levels[n].take = look_at_plain, take_plain
