@@ -7,6 +7,7 @@ import pytest
 from holdfast.errors import BadOption
 from holdfast.job.ends import HandedBack, PutOff
 from holdfast.limits.model import Concurrency, Rate
+from holdfast.store.contract.limits import MOST_OPENINGS
 from tests.conformance.builders import RAISED, RETURNED, Scene
 from tests.conformance.limiting import (
     at_cost,
@@ -207,3 +208,32 @@ async def test_a_drain_and_a_rate_hold_both(scene: Scene) -> None:
     assert await scene.store.limits.opens_in() == 100.0
     scene.clock.advance(100)
     assert of(await scene.claim(1)) == [job]
+
+
+async def test_when_a_limit_opens_is_said_for_each_queue(scene: Scene) -> None:
+    limits = scene.store.limits
+    await define(scene, soon=Rate(1, per=6.4), later=Rate(1, per=64))
+    for queue, limit in (("a", "soon:"), ("b", "later:")):
+        await scene.enqueue_many(2, queue=queue, **through(limit))
+        assert len(await scene.claim(2, queue)) == 1
+    soon, later = await limits.opens_in(["a"]), await limits.opens_in(["b"])
+    assert soon is not None
+    assert later is not None
+    assert 0 < soon < 7 < 60 < later < 66
+    assert await limits.opens_in() == await limits.opens_in(["a", "b"]) == soon
+    assert await limits.opens_in(["c"]) is None
+    scene.clock.advance(soon)
+    assert len(await scene.claim(2, "a")) == 1
+    assert await limits.opens_in(["a"]) is None, "nobody waits there any more"
+
+
+async def test_where_very_many_wait_the_next_opening_is_never_said_too_late(scene: Scene) -> None:
+    limits = scene.store.limits
+    await define(scene, soon=Rate(1, per=6.4))
+    await scene.enqueue_many(1, queue="b", **through("soon:"))
+    assert len(await scene.claim(1, "b")) == 1
+    for n in range(MOST_OPENINGS + 1):
+        await scene.enqueue(queue="a", **through("soon:", fair=f"tenant {n}"))
+    assert await scene.claim(200, "a") == []
+    opens_in = await limits.opens_in(["b"])
+    assert opens_in == await limits.opens_in(["a"]) is not None, "one of its lines may wait behind"

@@ -17,6 +17,7 @@ from holdfast.events import Event
 from holdfast.insights.diagnosis import WARNING
 from holdfast.insights.limits import check_limits
 from holdfast.job.state import JobState
+from holdfast.store.contract.limits import Take
 from holdfast.testing import Harness
 from tests.conformance.builders import Scene
 from tests.support.spending_handlers import spend_plainly
@@ -76,6 +77,26 @@ async def test_a_bad_number_is_named_in_the_handler_and_loses_nothing(units: Any
         assert (await app.client.limits.get(calls)).spent == 0
     assert f"spent(units) must be a whole number, from 0 to {10**15}, got {units!r}" in said[0]
     assert f"take(units) must be a whole number, from 1 to {10**15}, got {units!r}" in said[1]
+
+
+async def test_a_worker_that_comes_while_a_rate_is_empty_does_not_wait_for_its_poll(
+    shared_url: str,
+) -> None:
+    app = App(shared_url)
+    calls = app.limit("calls", Rate(1, per=0.5))
+    ran = asyncio.Event()
+
+    @app.task(queue="calls", limits=[calls])
+    async def call() -> None:
+        ran.set()
+
+    async with app:
+        await app.store.limits.declare({"calls": calls.settings})
+        assert (await app.store.limits.take([Take("calls:")]))[0].granted
+        await call.enqueue()
+        async with app.worker({"calls": 1, "other": 1}, poll=600):
+            async with asyncio.timeout(60):
+                await ran.wait()
 
 
 async def test_no_attempt_spends_more_than_can_be_counted() -> None:

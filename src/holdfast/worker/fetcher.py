@@ -81,7 +81,7 @@ class Fetcher:
         self._last_claim = self._loop.time()
         self._pacing = False
         self._left_out = False
-        self._meets_limits = False
+        self._meets_limits: bool | None = None  # not known yet
         self._opening: asyncio.TimerHandle | None = None
         self.claimed = 0
         permits.on_room = self._room_in
@@ -266,19 +266,25 @@ class Fetcher:
             self._give_back(wants, claimed)
             self._left_out = self._places.leaves_out(tasks)
             self._learn(asked, claimed)
-            if self._meets_limits and not asked <= self._hungry:
+            if self._meets_limits is not False and not asked <= self._hungry:
                 await self._look_for_openings()
             for job in claimed:
                 if job.ties:
-                    self._meets_limits |= any(one.ties & PERMITS for one in claimed)
+                    if any(one.ties & PERMITS for one in claimed):
+                        self._meets_limits = True
                     claimed = await self._fill_in(claimed)
                     break
             self._admission.receive(claimed)
 
     async def _look_for_openings(self) -> None:
-        """Claim again when time opens a limit that holds jobs up."""
+        """Claim again when time opens a limit that holds up jobs of these queues. First, the
+        store tells whether it has limits at all: a worker may come while all jobs wait for one."""
         try:
-            opens_in = await self._store.limits.opens_in()
+            if self._meets_limits is None:
+                self._meets_limits = bool(await self._store.limits.find())
+            if not self._meets_limits:
+                return
+            opens_in = await self._store.limits.opens_in(self._permits.slots)
         except StoreUnavailable:  # the next claim tells of it, and polls look again
             return
         if self._opening is not None:

@@ -12,6 +12,8 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.passing import Passed
 from holdfast.limits.model import Alarm, BucketInfo, LimitInfo, Miscount, Settings
 
+MOST_OPENINGS = 100
+"""So many buckets, and so many lines at each, are looked at for the next opening."""
 IDLE_SECONDS = 600.0
 """How long a bucket that holds nothing keeps its row."""
 
@@ -199,6 +201,8 @@ class Limits(Protocol):
         them begin, only time, an operator or another worker."""
         ...
 
-    async def opens_in(self) -> float | None:
-        """Seconds until time opens a bucket that holds up jobs; None if there is none."""
+    async def opens_in(self, queues: Collection[str] | None = None) -> float | None:
+        """Seconds until time opens a bucket that holds up jobs of these queues, or of any; None if
+        there is none. Of very many buckets and lines that wait, the first are looked at: where
+        they leave it open, the answer is too early and never too late."""
         ...

@@ -25,6 +25,7 @@ from holdfast.limits.model import (
 from holdfast.limits.turns import HEAVIEST
 from holdfast.store.contract.limits import (
     IDLE_SECONDS,
+    MOST_OPENINGS,
     BucketHolder,
     BucketWaiter,
     Recounted,
@@ -183,8 +184,9 @@ class PostgresLimits:
         [(count,)] = await self._connections.timed("limits/held_up", [*queues], [*tasks], has)
         return int(count)
 
-    async def opens_in(self) -> float | None:
-        [(seconds,)] = await self._connections.timed("limits/opens_in")
+    async def opens_in(self, queues: Collection[str] | None = None) -> float | None:
+        values = (None if queues is None else [*queues], MOST_OPENINGS)
+        [(seconds,)] = await self._connections.timed("limits/opens_in", *values)
         return None if seconds is None else max(0.0, seconds)
 
     async def _write(self, work: Callable[[Session], Awaitable[T]]) -> T:

@@ -26,6 +26,7 @@ from holdfast.limits.model import (
 from holdfast.limits.turns import HEAVIEST
 from holdfast.store.contract.limits import (
     IDLE_SECONDS,
+    MOST_OPENINGS,
     BucketHolder,
     BucketWaiter,
     Recounted,
@@ -173,9 +174,11 @@ class SqliteLimits(Verbs):
 
         return await self._writer.read(work)
 
-    async def opens_in(self) -> float | None:
+    async def opens_in(self, queues: Collection[str] | None = None) -> float | None:
+        which = {"queues": None if queues is None else to_list(queues), "most": MOST_OPENINGS}
+
         def work(tx: Transaction) -> float | None:
-            [(opens_at,)] = tx.rows(script("limits/opens_in"))
+            [(opens_at,)] = tx.rows(script("limits/opens_in"), which)
             return None if opens_at is None else max(0.0, seconds_until(opens_at, tx.now))
 
         return await self._writer.read(work)

@@ -32,6 +32,7 @@ from holdfast.limits.model import (
 from holdfast.limits.turns import HEAVIEST
 from holdfast.store.contract.limits import (
     IDLE_SECONDS,
+    MOST_OPENINGS,
     BucketHolder,
     BucketWaiter,
     Recounted,
@@ -269,8 +270,9 @@ class ValkeyLimits(ValkeyVerbs):
         given = {"queues": [*queues], "tasks": [*tasks], "labels": mine}
         return int(await self._call("limits/held_up", **given))
 
-    async def opens_in(self) -> float | None:
-        micros = await self._call("limits/opens_in")
+    async def opens_in(self, queues: Collection[str] | None = None) -> float | None:
+        asked = None if queues is None else [*queues]
+        micros = await self._call("limits/opens_in", queues=asked, most=MOST_OPENINGS)
         return None if micros is None else int(micros) / 1e6
 
 
