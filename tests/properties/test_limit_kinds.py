@@ -120,6 +120,7 @@ class Walk:
     suspended: dict[JobId, dict[str, int]] = field(default_factory=dict)
     failed: dict[JobId, dict[str, int]] = field(default_factory=dict)
     out_of_order: set[Line] = field(default_factory=set)
+    aside: set[JobId] = field(default_factory=set)  # cost more than ever passes at some claim
     running: dict[JobId, Attempt] = field(default_factory=dict)
     zombies: list[Claimed] = field(default_factory=list)
 
@@ -171,13 +172,6 @@ class Walk:
         )
         self.waiting |= dict.fromkeys(jobs, costs)
 
-    def heads(self) -> dict[Line, tuple[JobId, dict[str, int]]]:
-        """The first job of each line."""
-        found: dict[Line, tuple[JobId, dict[str, int]]] = {}
-        for job, costs in self.waiting.items():
-            found.setdefault(self.line(job, costs), (job, costs))
-        return found
-
     def line(self, job: JobId, costs: dict[str, int]) -> Line:
         return self.priority.get(job, 0), tuple(costs)
 
@@ -208,17 +202,30 @@ class Walk:
                 return
 
     async def given(self, limit: int) -> int:
+        self.aside |= {job for job, costs in self.waiting.items() if self.never_passes(costs)}
         given = await self.scene.claim(limit, worker=self.worker)
         for job in given:
             costs = self.waiting[job.id]
             line = self.line(job.id, costs)
-            assert line in self.out_of_order or job.id == self.heads()[line][0], "9: out of order"
+            assert self.is_in_order(job.id, line), "9: out of order"
+            self.aside.discard(job.id)
             del self.waiting[job.id]
             self.running[job.id] = Attempt(job, costs)
         # Who passes a budget as a parent is not held up by it, and may have come last.
         for job in sorted(given, key=lambda one: len(self.running[one.id].costs)):
             self.begin(self.running[job.id])
         return len(given)
+
+    def is_in_order(self, job: JobId, line: Line) -> bool:
+        """Those that can pass begin in order of arrival, whoever stands aside."""
+        if job in self.aside or line in self.out_of_order:
+            return True
+        able = (one for one in self.waiting if one not in self.aside)
+        return job == next(one for one in able if self.line(one, self.waiting[one]) == line)
+
+    def never_passes(self, costs: dict[str, int]) -> bool:
+        books = [(self.book(name, costs), cost) for name, cost in costs.items()]
+        return any(0 < one.settings.largest < cost for one, cost in books if not one.lenient)
 
     def begin(self, attempt: Attempt) -> None:
         for name, cost in attempt.costs.items():
@@ -230,24 +237,33 @@ class Walk:
 
     async def everybody_waits_for_something(self) -> None:
         """6 and 7, when a claim brings nothing."""
-        heads = self.heads()
-        for line, (_, costs) in heads.items():
-            if line in self.out_of_order:
-                continue  # who is first in it is not known here
+        before = await self.scene.store.limits.before(list(self.waiting))
+        firsts = {job: before.get(job, job) for job in self.waiting}
+        for job, costs in self.waiting.items():
+            line, first = self.line(job, costs), firsts[job]
+            assert line == self.line(first, self.waiting[first]), "it stands in another line"
+            if line in self.out_of_order or job != first:
+                continue
             fits = all(
                 cost <= self.book(name, costs).at_least(self.now) for name, cost in costs.items()
             )
-            assert not fits or self.somebody_is_ahead(line, costs), f"6: {line} could begin"
+            assert not fits or self.somebody_is_ahead(first, firsts), f"6: {line} could begin"
+        self.only_who_stood_aside_has_a_line_of_its_own(set(firsts.values()))
         found = await self.scene.store.limits.get(BUCKETS)
-        assert sum(one.waiting for one in found) == len(heads), "7: a line waits nowhere"
+        waiting = sum(one.waiting for one in found)
+        assert waiting == len(set(firsts.values())), "7: a line waits nowhere"
 
-    def somebody_is_ahead(self, line: Line, costs: dict[str, int]) -> bool:
+    def only_who_stood_aside_has_a_line_of_its_own(self, firsts: set[JobId]) -> None:
+        able = [self.line(job, self.waiting[job]) for job in firsts if job not in self.aside]
+        assert len(able) == len(set(able)), "a line is parted, and nobody in it ever cost too much"
+
+    def somebody_is_ahead(self, first: JobId, firsts: dict[JobId, JobId]) -> bool:
         """Another line may need more of a bucket than there is, and is not overtaken there."""
         return any(
             self.book(name, theirs).at_least(self.now) < theirs[name]
             for job, theirs in self.waiting.items()
-            if self.line(job, theirs) != line
-            for name in costs.keys() & theirs.keys()
+            if firsts[job] != first
+            for name in self.waiting[first].keys() & theirs.keys()
         )
 
     async def end(self, how: str, n: int, spent: int | None) -> None:
