@@ -16,6 +16,7 @@ DIAMOND_NODES, DIAMOND_EDGES = 10, 14
 GROUP = 101  # a hundred nodes and the one that waits for them
 PIPELINE = 10  # each takes the result of the one before
 STARTED_AT_ONCE = 500
+CALLERS = 100
 
 Shape = Callable[[Program, int], Flow]  # of a program, with its first number
 
@@ -78,3 +79,15 @@ async def started(flows: Iterable[Flow]) -> None:
     for first in range(0, len(waiting), STARTED_AT_ONCE):
         some = waiting[first : first + STARTED_AT_ONCE]
         await asyncio.gather(*(flow.start() for flow in some))
+
+
+async def started_by_callers(program: Program, shape: Shape, nodes: int, *, each: int) -> None:
+    """By a hundred callers, each of which builds a flow, starts it and goes on to the next. So the
+    first flows run while others are built, as with a queue that starts them one by one."""
+    firsts = iter(range(0, nodes, each))
+
+    async def call() -> None:
+        for first in firsts:
+            await shape(program, first).start()
+
+    await asyncio.gather(*(call() for _ in range(CALLERS)))

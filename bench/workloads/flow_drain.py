@@ -1,12 +1,13 @@
 """Flows wait, one worker process runs all their nodes, beside as many jobs of no flow.
 
 Double diamonds: 10 nodes and 14 edges each. Then groups and pipelines as other queues have them:
-these are measured whole, from before the first is started until the last handler begins, by a
-worker that waits for them.
+these are measured whole, from before the first is built until the last handler begins, by a
+worker that waits for them and has run one before.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 
@@ -26,11 +27,13 @@ from bench.shapes import (
     pipeline,
     several,
     started,
+    started_by_callers,
 )
 from bench.targets import PLAIN_DRAIN
 from bench.worker_process import worker_processes
 
 WARMING = 1_000
+SETTLING = 1.5
 
 
 def flow_drain(place: Place, scale: Scale) -> Sequence[Workload]:
@@ -62,15 +65,17 @@ def _whole(name: str, place: Place, shape: Shape, flows: int, each: int) -> Work
 
 
 async def run_whole(place: Place, shape: Shape, flows: int, each: int) -> Sample:
-    nodes = flows * each
+    nodes, before = flows * each, WARMING + each
     async with store_url(place) as url:
         program = node(url, lambda number: None)
         async with program.app:
-            with worker_processes(url, slots=SLOTS, calls=WARMING + nodes, role="node") as worker:
+            with worker_processes(url, slots=SLOTS, calls=before + nodes, role="node") as worker:
                 await program.task.enqueue_many((-1,) for _ in range(WARMING))
-                await worker.have_marked(WARMING)
+                await shape(program, -each).start()
+                await worker.have_marked(before)
+                await asyncio.sleep(SETTLING)
                 began = time.monotonic()
-                await started(several(program, shape, nodes, each=each))
-                await worker.have_marked(WARMING + nodes)
+                await started_by_callers(program, shape, nodes, each=each)
+                await worker.have_marked(before + nodes)
                 last = max(moment for _, moment in worker.marks())
                 return {"rate": nodes / (last - began)}

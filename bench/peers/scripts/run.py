@@ -114,15 +114,18 @@ async def picked_up(peer: Peer) -> Sample:
 
 
 async def whole(peer: Peer, start: Start, flows: int, each: int) -> Sample:
-    """From before the first is started until the last handler begins, in a worker that waits."""
+    """From before the first is started until the last handler begins, in a worker that waits and
+    has run one before."""
+    before = WARMING + each
     with workers_of(peer) as worker:
         await peer.enqueue_many(range(-WARMING, 0))
-        await worker.have_run(WARMING)
+        await start(range(-before, -WARMING))
+        await worker.have_run(before)
         await asyncio.sleep(SETTLING)
         began = time.monotonic()
         for first in range(0, flows * each, each):
             await start(range(first, first + each))
-        await worker.have_run(WARMING + flows * each)
+        await worker.have_run(before + flows * each)
         last = max(worker.marks.read().values())
     return {"rate": flows * each / (last - began)}
 

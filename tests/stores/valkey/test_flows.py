@@ -7,12 +7,14 @@ import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, StoreError
+from holdfast.flow.inputs import Input, Result, encode_inputs
 from holdfast.flow.model import (
     CloseWhat,
     ErrandKind,
@@ -23,6 +25,7 @@ from holdfast.flow.model import (
     new_node_id,
 )
 from holdfast.job.ends import End, Returned
+from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
 from holdfast.job.record import NodeFacts
@@ -184,6 +187,85 @@ async def test_a_claim_of_many_jobs_brings_what_is_needed_of_each_node(scene: Sc
     facts = NodeFacts(None, closing=False)
     nodes = dict.fromkeys((trip.ids["a"], trip.ids["b"]), facts)
     assert brought == {**dict.fromkeys(plain), **nodes}
+
+
+def in_line(nodes: int) -> tuple[NewFlow, list[JobId]]:
+    """So many nodes, and behind each one that takes its result."""
+    names = [f"a{n}" for n in range(nodes)]
+    flow = new_flow({name: [] for name in names} | {f"z{name}": [name] for name in names})
+    ids = {node.name: node.job.id for node in flow.nodes}
+    takes = {f"z{name}": encode_inputs([Input(("x",), Result(ids[name]))]) for name in names}
+    nodes_with_inputs = tuple(
+        msgspec.structs.replace(node, inputs=takes.get(node.name)) for node in flow.nodes
+    )
+    flow = msgspec.structs.replace(flow, nodes=nodes_with_inputs)
+    return flow, [ids[f"z{name}"] for name in names]
+
+
+async def ended_first(scene: Scene, flow: NewFlow) -> None:
+    """Start the flow and end the nodes that wait for nobody, each with its id as its result."""
+    await scene.store.flows.start([flow])
+    claimed = await scene.claim(1_000)
+    claimed += await scene.claim(1_000)
+    await scene.store.jobs.finish([decide(job, Returned(f'"{job.id}"')) for job in claimed])
+
+
+async def test_a_claim_of_many_nodes_is_one_round_trip(
+    scene: Scene, called: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, takers = in_line(INLINE_BODIES + 2)
+    await ended_first(scene, flow)
+    called.clear()
+    commands = AsyncMock(wraps=connections_of(scene).command)
+    monkeypatch.setattr(connections_of(scene), "command", commands)
+    claimed = await scene.claim(100)
+    assert called == ["jobs/claim"]
+    assert "MGET" not in [call.args[0] for call in commands.await_args_list]
+    assert [job.id for job in claimed] == takers
+    given = [job.node.results for job in claimed if job.node is not None and job.node.results]
+    assert [list(one.values()) == [f'"{job}"' for job in one] for one in given] == [True] * 10
+    kept = {job.id: job.args_json for job in await scene.store.jobs.get(takers)}
+    assert {job.id: job.args for job in claimed} == kept
+
+
+async def test_of_nodes_among_plain_jobs_a_claim_reads_only_the_others_bodies(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = [await scene.enqueue() for _ in range(INLINE_BODIES)]
+    await Trip.begin(scene, {"a": [], "b": [], "z": ["a"]})
+    commands = AsyncMock(wraps=connections_of(scene).command)
+    monkeypatch.setattr(connections_of(scene), "command", commands)
+    assert len(await scene.claim(100)) == INLINE_BODIES + 2
+    [read] = [call.args[1:] for call in commands.await_args_list if call.args[0] == "MGET"]
+    assert [key.decode()[-36:] for key in read] == plain
+
+
+async def test_a_claim_that_does_not_find_all_results_leaves_them_to_the_worker(
+    scene: Scene,
+) -> None:
+    """Inputs that another release wrote in another way are read all the same."""
+    flow, _ = in_line(1)
+    [before, taker] = flow.nodes
+    told = f'[[["x"], {{"type": "result", "job": "{before.job.id}"}}]]'
+    nodes = (before, msgspec.structs.replace(taker, inputs=told))
+    await ended_first(scene, msgspec.structs.replace(flow, nodes=nodes))
+    [claimed] = await scene.claim(10)
+    assert claimed.node == NodeFacts(told, closing=False, results=None)
+
+
+async def test_results_of_very_many_upstreams_are_left_to_the_worker(scene: Scene) -> None:
+    flow, takers = in_line(1_001)
+    nodes = list(flow.nodes)
+    wanted = [node.job.id for node in nodes if node.inputs is None]
+    all_of_them = encode_inputs([Input(("x", n), Result(job)) for n, job in enumerate(wanted)])
+    nodes[-1] = msgspec.structs.replace(nodes[-1], inputs=all_of_them)
+    await ended_first(scene, msgspec.structs.replace(flow, nodes=tuple(nodes)))
+    claimed = await scene.claim(1_000)
+    claimed += await scene.claim(1_000)
+    brought = {job.id: job.node.results for job in claimed if job.node is not None}
+    assert list(brought) == takers
+    assert brought[takers[-1]] is None
+    assert brought[takers[0]] == {wanted[0]: f'"{wanted[0]}"'}
 
 
 async def test_a_node_whose_row_was_overwritten_does_not_stop_a_claim(scene: Scene) -> None:

@@ -10,8 +10,9 @@ as many jobs as it won. If another worker claims in between, other jobs of the p
 still in order.
 
 The bodies of many jobs are read by a plain command after the script: on its way through Lua a body
-is copied four times. Nodes come with what their worker would ask for next (`Claimed.node`), so that
-a hop from node to node is two round trips.
+is copied four times. Nodes come with their bodies and with what their worker would ask for next
+(`Claimed.node`), so that a hop from node to node is two round trips: a command of its own would
+wait behind the script that ends other nodes, and the server would then wait for the worker.
 
 A claim whose reply is lost is not repeated. The jobs belong to the worker, which compares what the
 store says it runs with what it knows. `Restarts` makes it do the same after a restart of the
@@ -26,11 +27,11 @@ from typing import Any
 import msgspec
 
 from holdfast.job.ids import WorkerId
-from holdfast.job.record import MAY_BEGIN, Claimed, NodeFacts
+from holdfast.job.record import Claimed
 from holdfast.store.contract.records import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, gathered
-from holdfast.store.valkey.flow_rows import to_node_row
+from holdfast.store.valkey.node_facts import facts_in
 from holdfast.store.valkey.server import Restarts
 
 _replace = msgspec.structs.replace
@@ -84,7 +85,7 @@ class ValkeyClaiming(ValkeyVerbs):
         self, partition: int, worker: WorkerId, wants: Wants, known: Known
     ) -> list[Read]:
         answer = await self._claimed(partition, worker, wants, known)
-        nodes = _facts(answer.pop()) if len(answer) % 4 == 2 else {}
+        nodes = facts_in(answer.pop()) if len(answer) % 4 == 2 else {}
         taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
         if len(taken) > INLINE_BODIES:
             taken = await self._with_bodies(partition, taken)
@@ -121,10 +122,14 @@ class ValkeyClaiming(ValkeyVerbs):
 
     async def _with_bodies(self, partition: int, taken: list[Taken]) -> list[Taken]:
         kind = self._connections.key(partition, "b:").encode()
-        bodies = await self._connections.command("MGET", *[kind + job_id for job_id, *_ in taken])
+        absent = [job_id for job_id, _, body, _ in taken if body is None]
+        if not absent:
+            return taken
+        told = await self._connections.command("MGET", *[kind + job_id for job_id in absent])
+        bodies = dict(zip(absent, told, strict=True))
         return [
-            (job_id, record, body, progress)
-            for (job_id, record, _, progress), body in zip(taken, bodies, strict=True)
+            (job_id, record, bodies.get(job_id) if body is None else body, progress)
+            for job_id, record, body, progress in taken
         ]
 
     async def _shares(self, wants: Wants, known: Known) -> dict[int, Wants]:
@@ -168,20 +173,6 @@ def _read(taken: list[Taken]) -> tuple[list[Read], list[str]]:
         except Exception:  # noqa: BLE001 - whatever it is, the job is put aside, where doctor looks
             unread.append(one[0].decode())
     return found, unread
-
-
-def _facts(told: Sequence[Any]) -> dict[str, NodeFacts]:
-    """What `lua/parts/node_facts.lua` answers. Nodes whose rows cannot be read are left out."""
-    facts: dict[str, NodeFacts] = {}
-    for ids, packed, closing in told:
-        for job_id, row in zip(ids, packed, strict=True):
-            if (node := rows.readable(to_node_row, row)) is not None:
-                closes = job_id in closing
-                plain = node.inputs is False and not closes
-                facts[job_id.decode()] = (
-                    MAY_BEGIN if plain else NodeFacts(rows.known(node.inputs), closes)
-                )
-    return facts
 
 
 def _in_line(answers: list[list[Read]], wants: Wants) -> list[Claimed]:

@@ -10,7 +10,7 @@ local INPUTS_BATCH = 1000
 local function flows_of(rows)
     local flows, keys, seen = {}, {}, {}
     for n = 1, #rows do
-        local is_read, flow = pcall(first_of_row, rows[n])
+        local is_read, flow = pcall(first_values, rows[n], 1)
         if is_read and type(flow) == 'string' and not seen[flow] then
             seen[flow] = true
             flows[#flows + 1], keys[#keys + 1] = flow, partition .. ':f:' .. flow

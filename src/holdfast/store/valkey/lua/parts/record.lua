@@ -14,12 +14,11 @@ local function unpacked(text)
     return cmsgpack.unpack(text)
 end
 
--- The first value of a packed row, for those who need no other.
-local function first_of_row(text)
+-- The first values of a packed row, for those who need no others.
+local function first_values(text, number)
     local kind = string.byte(text, 1)
     local head = (kind == 0xdc and 3) or (kind == 0xdd and 5) or 1 -- bytes, by how long the list is
-    local _, value = cmsgpack.unpack_limit(text, 1, head)
-    return value
+    return select(2, cmsgpack.unpack_limit(text, number, head))
 end
 
 -- Raises an error if one of these values is no record at all.
