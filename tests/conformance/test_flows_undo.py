@@ -180,6 +180,92 @@ async def test_a_success_may_be_requeued_and_has_nothing_to_undo_then(scene: Sce
     assert await owed(scene) == []
 
 
+async def done_otherwise(scene: Scene, before: Claimed, *names: str, undo: str | None) -> Claimed:
+    """The next attempt records these steps anew, as code of another version does."""
+    assert (await scene.finish(before, HandedBack())).accepted
+    again = await scene.claim_one()
+    records = [
+        StepRecord(again.id, again.fence, name, n, result='"anew"', version="2", undo=undo)
+        for n, name in enumerate(names, 11)
+    ]
+    assert all(await scene.store.steps.record(records))
+    return again
+
+
+async def do_errands(scene: Scene) -> None:
+    for errand in await scene.store.flows.errands(10):
+        assert await do_errand(scene.store, errand)
+    assert await scene.store.flows.errands(10) == []
+
+
+async def with_nothing_left_to_undo(scene: Scene) -> JobId:
+    """A job that failed. Its first attempt recorded a step with undo, its second without."""
+    job = await scene.running(policy=Policy(retention=Retention(0, 0, 0)))
+    await done(scene, job, "a")
+    again = await done_otherwise(scene, job, "a", undo=None)
+    assert (await scene.finish(again, FAILED)).accepted
+    return job.id
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+async def test_a_job_with_nothing_left_to_undo_is_removed(scene: Scene, is_done: bool) -> None:
+    job, other = await with_nothing_left_to_undo(scene), await with_nothing_left_to_undo(scene)
+    if is_done:
+        await do_errands(scene)
+    assert await scene.store.jobs.delete([job]) == [job]
+    scene.clock.advance(LATER)
+    assert await scene.store.jobs.prune(10) == 1
+    assert await scene.store.jobs.get([other]) == []
+    await do_errands(scene)
+    assert await scene.store.flows.get([undo_flow_id(job), undo_flow_id(other)]) == []
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+async def test_a_job_with_nothing_left_to_undo_is_requeued(scene: Scene, is_done: bool) -> None:
+    job = await with_nothing_left_to_undo(scene)
+    if is_done:
+        await do_errands(scene)
+    assert await scene.store.jobs.requeue([job]) == [job]
+    again = await scene.claim_one()
+    assert not again.ties & Tie.UNDO
+    await do_errands(scene)
+    assert await scene.store.flows.get([undo_flow_id(job)]) == []
+
+
+async def test_a_node_with_nothing_left_to_undo_is_reopened(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"p": [], "q": ["p"]})
+    node = await scene.claim_one()
+    await done(scene, node, "a")
+    again = await done_otherwise(scene, node, "a", undo=None)
+    assert (await scene.finish(again, FAILED)).accepted
+    plan = Reopening(flow=trip.id, epoch=(await trip.info()).epoch, ready=(node.id,))
+    assert await scene.store.flows.reopen([plan]) == [trip.id]
+
+
+async def test_what_was_not_recorded_anew_is_undone(scene: Scene) -> None:
+    job = await scene.running()
+    await done(scene, job, "a", "b")
+    again = await done_otherwise(scene, job, "b", undo=None)
+    assert (await scene.finish(again, FAILED)).accepted
+    assert await scene.store.jobs.requeue([job.id]) == []
+    assert await scene.store.jobs.delete([job.id]) == []
+    await do_errands(scene)
+    [undo] = await scene.claim(5, "undo", tasks=["release"])
+    assert undo.args == '{"seat":"a"}'
+
+
+async def test_a_step_that_a_later_attempt_can_undo_is_undone_with_its_result(scene: Scene) -> None:
+    job = await scene.running()
+    record = StepRecord(job.id, job.fence, "a", 1, result="1")
+    assert await scene.store.steps.record([record]) == [True]
+    again = await done_otherwise(scene, job, "a", undo=UNDO)
+    assert (await scene.finish(again, FAILED)).accepted
+    assert await scene.store.jobs.requeue([job.id]) == []
+    await do_errands(scene)
+    [undo] = await scene.claim(5, "undo", tasks=["release"])
+    assert undo.args == '{"seat":"anew"}'
+
+
 async def test_a_node_that_is_undone_is_not_reopened(scene: Scene) -> None:
     trip = await Trip.begin(scene, {"p": [], "q": ["p"]})
     node = await scene.claim_one()

@@ -108,6 +108,15 @@ async def test_a_job_is_not_suspended_for_a_signal_that_is_kept(scene: Scene) ->
     assert (await scene.claim_one()).id == claimed.id
 
 
+async def test_a_kept_signal_counts_in_a_batch_that_ends_an_attempt_twice(scene: Scene) -> None:
+    claimed, other = await scene.running(), await scene.running()
+    assert await send(scene, claimed.id) is Sent.KEPT
+    twice = decide(other, RETURNED)
+    verdicts = await scene.store.jobs.finish([twice, wait_of(claimed), twice])
+    assert [one.accepted for one in verdicts] == [True, True, False]
+    assert await scene.state(claimed.id) is JobState.READY
+
+
 async def test_a_taken_signal_keeps_nobody_from_waiting_for_the_next(scene: Scene) -> None:
     claimed = await scene.running()
     await send(scene, claimed.id)

@@ -64,9 +64,20 @@ class ModelJob:
     """What happened, and whether it was an error."""
 
     @property
+    def may_be_undone(self) -> bool:
+        """It has ended badly, and a step of it could be undone once."""
+        return bool(self.ties & Tie.UNDO) and self.state in UNDONE
+
+    @property
     def is_undone(self) -> bool:
         """It has ended badly, and its steps are undone, or to be undone."""
-        return bool(self.ties & Tie.UNDO) and self.state in UNDONE
+        return self.may_be_undone and bool(self.undoable)
+
+    @property
+    def undoable(self) -> list[StepRecord]:
+        """The steps that would be undone, in the order of their records."""
+        some = [one for one in self.steps.values() if one.undo and one.result is not None]
+        return sorted(some, key=lambda one: one.n)
 
     @property
     def awaited(self) -> set[str]:
@@ -188,7 +199,7 @@ class Model:
             job.steps[record.name] = record
             job.waits.pop(record.name, None)
             if record.seconds is not None:
-                job.waits[record.name] = self.now + record.seconds
+                job.waits[record.name] = round(self.now + record.seconds, 6)
         if record.takes is not None:
             job.signals[record.takes - 1].taken_by = record.name
         job.ties |= Tie.STEPS if record.undo is None else Tie.STEPS | Tie.UNDO

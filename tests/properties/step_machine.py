@@ -45,6 +45,7 @@ VOTES = {who: Invited("", WAIT, who).signal for who in PEOPLE}
 NAMES = [*PLAIN, *VOTES.values()]
 POLICY = Policy(Retry.constant(2, 5.5, jitter=0), None, 2)
 UNDO = encode_undo(Undo(TASK, "number", QUEUE, encode_policy(POLICY)))
+UNDOS = [None, None, UNDO]
 MOST_UNDONE = 4
 
 signals = st.sampled_from(NAMES)
@@ -139,12 +140,28 @@ class StepMachine(FlowMachine):
         know it, and `test_flows_undo` says what it does then."""
         for attempt in dict.fromkeys(chosen):
             job = self.model.jobs.get(attempt.id)
-            if job is None or job.is_node or len(always.undoable(job)) >= MOST_UNDONE:
+            if job is None or job.is_node or len(job.undoable) >= MOST_UNDONE:
                 continue
             for _ in range(1 + twice):
                 n = next(self.numbers)
                 record = self._record(attempt, f"did {n}", result=str(n), undo=UNDO)
                 assert self.do(self.store.steps.record([record])) == [self.model.record(record)]
+
+    @rule(target=StoreMachine.attempts, worker=StoreMachine.workers, undo=st.sampled_from(UNDOS))
+    def do_otherwise(self, worker: WorkerId, undo: str | None) -> Any:
+        """Jobs do something and are handed back; the next attempt is of other code, which records
+        it anew: with its undo or without."""
+        self.heartbeat(worker, [], caught_up=True)
+        first = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 1)]
+        self.do_something(first, twice=False)
+        for attempt in first:
+            self._finish(attempt, "hand back", heard=False)
+        again = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 1)]
+        for attempt in again:
+            for known in self.model.jobs[attempt.id].undoable:
+                record = self._record(attempt, known.name, result="0", undo=undo)
+                assert self.do(self.store.steps.record([record])) == [self.model.record(record)]
+        return multiple(*first, *again)
 
     @rule(
         target=StoreMachine.attempts,
@@ -179,9 +196,11 @@ class StepMachine(FlowMachine):
         flow, twin = undo_flow_id(job), self.model.jobs.get(job)
         if flow in self.flows.flows or twin is None:
             return
-        assert twin.is_undone, "F13: only what ended badly is undone"
-        names = [one.name for one in reversed(always.undoable(twin))]
         nodes = {one.name: one for one in self.do(self.store.flows.nodes(flow, 100))}
+        assert bool(nodes) is twin.is_undone, "F13: only what ended badly is undone"
+        if not nodes:
+            return
+        names = [one.name for one in reversed(twin.undoable)]
         assert sorted(nodes) == sorted(names), "F13: exactly the recorded steps"
         chain = {
             name: [Wanted(1, (names[place - 1],), ANY_END)] if place else []

@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 
 from hypothesis import settings
-from hypothesis.stateful import (
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import run_state_machine_as_test
 
-from tests.properties.flow_machine import FlowMachine
 from tests.properties.step_machine import StepMachine
 from tests.support.backends import Backend, SqliteMemory
 
@@ -17,13 +14,11 @@ from tests.support.backends import Backend, SqliteMemory
 EXPLORING = {"default": settings(max_examples=60), "chaos": settings(max_examples=2_000)}
 CONFIRMING = {"default": settings(max_examples=12), "chaos": settings(max_examples=300)}
 STEPS = {"default": 40, "chaos": 100}
-# Steps, signals and undone steps in one machine take long to explore: walks of their own are quick.
-MACHINES: dict[str, type[FlowMachine]] = {"default": FlowMachine, "chaos": StepMachine}
 
 
 def test_what_is_always_true_stays_true_whatever_happens(backend: Backend) -> None:
     profile = os.environ.get("HYPOTHESIS_PROFILE", "default")
-    machine = type("Machine", (MACHINES[profile],), {"backend": backend})
+    machine = type("Machine", (StepMachine,), {"backend": backend})
     effort = EXPLORING if isinstance(backend, SqliteMemory) else CONFIRMING
     chosen = settings(effort[profile], stateful_step_count=STEPS[profile])
     run_state_machine_as_test(machine, settings=chosen)

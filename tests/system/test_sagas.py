@@ -200,6 +200,24 @@ async def test_a_job_that_is_undone_is_not_run_again(trip: Trip) -> None:
     await trip.app.client.delete(handle.id)
 
 
+async def test_what_other_code_records_without_undo_is_not_undone(trip: Trip) -> None:
+    def seats() -> int:
+        return 2
+
+    async def travel(ctx: Context) -> None:
+        if not trip.log:
+            await ctx.step.using(undo=trip.release)("seat", trip.book, "seat")
+            raise RuntimeError("deployed")
+        await ctx.step.using(version="2")("seat", seats)
+        raise Fail("no passport")
+
+    handle = await trip.begin(travel, retry=AGAIN)
+    await trip.later()
+    assert trip.log == ["book seat"]
+    assert "undone" not in await trip.explained()
+    await trip.app.client.requeue(handle.id)
+
+
 async def test_what_was_called_is_cancelled_and_what_was_done_is_undone(trip: Trip) -> None:
     @trip.app.task(name="wait")
     async def wait(ctx: Context) -> None:

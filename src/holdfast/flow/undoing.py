@@ -53,7 +53,8 @@ class Done(NamedTuple):
 
 
 async def undo_steps(store: Store, job: JobId) -> None:
-    """Start the flow that undoes the recorded steps of a job that has ended badly."""
+    """Start the flow that undoes the recorded steps of a job that has ended badly. Where a later
+    attempt has recorded them all without their undo, there is none."""
     ended = await store.jobs.outcomes([job])
     if not ended or ended[0].state not in UNDONE:
         return

@@ -15,6 +15,9 @@ async def about_undo_of_job(store: Store, job: Job) -> list[Reason]:
     """How far the undoing of its steps is; nothing if it has none to undo."""
     if job.state not in UNDONE or not job.ties & Tie.UNDO:
         return []
+    steps = (await store.steps.load([job.id])).get(job.id, [])
+    if not any(step.can_be_undone for step in steps):
+        return []
     why = f": {job.reason}" if job.reason else ""
     return [await _about(store, undo_flow_id(job.id), f"it has ended as {job.state}{why}", "steps")]
 

@@ -85,6 +85,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return self.until is not None and self.kind is None and self.awaits is None
 
     @property
+    def can_be_undone(self) -> bool:
+        return self.undo is not None and self.returned
+
+    @property
     def result(self) -> object:
         """What its function returned, as a JSON value; None also while there is no result."""
         return shown_value(self.result_json)

@@ -19,7 +19,7 @@ class Tie(IntFlag):
     WATCHED = 8  # everything that happens to it is written down
     PARENT = 16  # it has started a flow, which its end cancels
     STEPS = 32  # it has steps, signals or streams, which are removed with it
-    UNDO = 64  # a step of it has to be undone if it ends badly
+    UNDO = 64  # it has recorded a step that is undone if it ends badly
 
 
 NO_TIES = 0

@@ -77,8 +77,10 @@ class Flows(Protocol):
     requeue, lets the flow be pruned as soon as it has ended.
 
     The end of a job with the tie `UNDO` as failed, cancelled or expired writes the errand `UNDO`.
-    From then on the job is neither requeued nor reopened, and until the flow `undo_flow_id` is
-    there it is neither pruned nor deleted.
+    From then on a job that has a step with a result and `undo` is neither requeued nor reopened,
+    and until the flow `undo_flow_id` is there it is neither pruned nor deleted. A later attempt may
+    have recorded all such steps anew without `undo`: then there is nothing to undo, and the job is
+    like any other.
 
     In a flow that is paused or cancelling nothing is released and nothing is skipped: gates go on
     to count. A node is kept as long as its flow: retention of jobs, `delete` and `requeue` leave

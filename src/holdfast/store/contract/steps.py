@@ -21,7 +21,8 @@ class Steps(Protocol):
     """The steps of a job go with it: whoever removes the job removes them, and a requeue begins
     without them. A job that has recorded a step has the tie `STEPS`; no other job is asked for
     steps. `Jobs.finish` writes the records that come with a transition in the same step. A record
-    with `undo` gives its job the tie `UNDO`."""
+    with `undo` gives its job the tie `UNDO`, which stays when a later attempt replaces that record
+    by one without."""
 
     async def record(self, records: Sequence[StepRecord]) -> list[bool]:
         """Write down steps of running attempts; False where the fence is old.

@@ -61,7 +61,8 @@ def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
     _require_legal(others)
     if with_steps := [one for transition in others for one in transition.steps]:
         record(tx, with_steps)
-        others = _without_met_waits(tx, others)
+        transitions = _without_met_waits(tx, transitions)
+        others = _by_way(transitions).others
     if not _are_distinct(transitions):
         return _apply(tx, transitions, _find(tx, transitions))
     if plain and not _succeed(tx, plain, BINDING):
@@ -98,7 +99,7 @@ def _by_way(transitions: Sequence[Transition]) -> _ByWay:
     return found
 
 
-def _without_met_waits(tx: Transaction, moves: list[Transition]) -> list[Transition]:
+def _without_met_waits(tx: Transaction, moves: Sequence[Transition]) -> list[Transition]:
     """A job whose signal has come is not suspended for it."""
     awaiting = [move.id for move in moves if move.awaits]
     there = met(tx, awaiting) if awaiting else ()

@@ -22,7 +22,7 @@ from holdfast.flow.model import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.loopless import run_without_loop
-from holdfast.job.state import UNDONE, JobState
+from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.borrowing_sqlite import run_on
@@ -213,9 +213,9 @@ def _reopen(tx: Transaction, plan: Reopening, by: str | None) -> bool:
     rows = tx.rows(sql["ended"], (to_json(named), plan.flow))
     if len(rows) < len(set(named)) or not _are_blocked(tx, plan.flow, plan.counted_anew):
         return False
-    if any(ties & Tie.UNDO and state in UNDONE for *_, ties, state, _, _ in rows):
-        return False
     ids = to_json(named)
+    if tx.rows(sql["undone"], (ids,)):
+        return False
     bad = sum(
         bool(is_sink) and is_bad_end(JobState(state), is_bad=bool(is_bad))
         for *_, state, is_sink, is_bad in rows

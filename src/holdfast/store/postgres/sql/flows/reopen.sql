@@ -1,7 +1,7 @@
 -- $1 now   $2 channel   $3 flow   $4 epoch   $5 nodes that are ready at once   $6 nodes that are to be
 -- blocked   $7 nodes that are blocked, and get other gates   $8 who asks
 -- let gone: again
--- uses: unrecorded counted told woken
+-- uses: is_undone unrecorded counted told woken
 -- Changes all or nothing, and answers with the flow if it changed. The flow is locked.
 with wanted as materialized (
     select id, bool_or(waits) as waits
@@ -38,10 +38,7 @@ allowed as materialized (
     select flow.id from {{schema}}.flow
     where flow.id = $3::uuid and flow.epoch = $4::bigint and flow.state <> 'cancelling'
     and (select count(*) from ended) = (select count(*) from wanted)
-    and not exists (
-        select from ended
-        where ended.ties & 64 <> 0 and ended.state in ('failed', 'cancelled', 'expired')
-    )
+    and not exists (select from ended as outcome where {{is_undone}})
     and (select count(*) from waiting)
         = (select count(distinct id) from unnest($7::uuid[]) as given (id))
     and not exists (

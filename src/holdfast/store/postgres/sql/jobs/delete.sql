@@ -1,5 +1,5 @@
 -- $1 now   $2 ids
--- uses: owes_undo removed unrecorded counted
+-- uses: is_undone owes_undo removed unrecorded counted
 -- let gone: gone
 with gone as (
     delete from {{schema}}.outcome

@@ -1,5 +1,5 @@
 -- $1 now   $2 ids, as expired.sql found them
--- uses: owes_undo removed unrecorded counted
+-- uses: is_undone owes_undo removed unrecorded counted
 -- let gone: gone
 -- Removes those of the jobs whose time to be kept is still over: a requeue may have come between.
 -- Several may prune at once: each takes rows that no other has. Whether a row owes its undo is asked

@@ -1,7 +1,7 @@
 -- $1 now   $2 channel   $3 ids
 -- $4 how long to wait for a key that an open transaction holds (null: as the transaction does)
 -- $5 who requeues
--- uses: unrecorded counted happened_waiting told woken
+-- uses: is_undone unrecorded counted happened_waiting told woken
 -- let gone: chosen
 -- let what: 'requeued'
 -- let by: $5::text
@@ -24,7 +24,7 @@ ended as materialized (
         outcome.fence, outcome.ties, outcome.state
     from {{schema}}.outcome
     where outcome.job_id = any ($3::uuid[]) and outcome.ties & 1 = 0 -- no nodes
-    and not (outcome.ties & 64 <> 0 and outcome.state in ('failed', 'cancelled', 'expired'))
+    and not ({{is_undone}})
     order by outcome.job_id for update skip locked
 ),
 keyed as materialized (

@@ -17,6 +17,13 @@ from json_each(?) as wanted
 cross join holdfast_outcome as o on o.job_id = wanted.value
 cross join holdfast_node as n on n.job_id = o.job_id and n.flow_id = ?
 
+-- name: undone
+select 1
+from json_each(?) as wanted
+cross join holdfast_outcome as o on o.job_id = wanted.value
+where {{parts/is_undone}}
+limit 1
+
 -- name: no cancels
 delete from holdfast_errand where flow_id = ? and kind in ('losers', 'close')
 

@@ -4,7 +4,8 @@ select
     o.state, j.unique_key, j.unique_states
 from json_each(?) as wanted
 cross join holdfast_outcome as o on o.job_id = wanted.value and not o.ties & 1 -- no nodes
-    and not (o.ties & 64 and o.state in ('failed', 'cancelled', 'expired')) -- nothing that is undone
+    and not ({{parts/is_undone}}
+    )
 cross join holdfast_job as j on j.id = o.job_id
 
 -- name: drop outcome

@@ -1,7 +1,7 @@
 -- Let ended nodes of a flow run again.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise by plan
--- uses: time arrival record counts changes names places queues moves revival growth errands
+-- uses: time arrival record counts changes names places queues moves revival undone growth errands
 --
 -- `plan`: a ReopeningRow. Answers 1, or 0 if it is refused and nothing is changed.
 local given = cmsgpack.unpack(plan)
@@ -58,7 +58,7 @@ local function are_as_planned()
         load_node_rows(list)
     end
     for _, id in ipairs(ids) do
-        if not is_ours(id) or not ENDED[records[id][STATE]] or is_undone(records[id]) then
+        if not is_ours(id) or not ENDED[records[id][STATE]] or is_undone(id, records[id]) then
             return false
         end
     end

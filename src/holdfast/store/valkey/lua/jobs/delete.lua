@@ -1,7 +1,7 @@
 -- Remove ended jobs with all that belongs to them. Nodes go with their flows.
 -- KEYS: partition
 -- ARGV: now chosen
--- uses: time record counts changes names places removal
+-- uses: time record counts changes names places removal undone
 --
 -- `chosen`: ids. Answers the removed jobs.
 local ids, answer = cmsgpack.unpack(chosen), {}

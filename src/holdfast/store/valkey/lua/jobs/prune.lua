@@ -2,7 +2,7 @@
 -- how many.
 -- KEYS: partition
 -- ARGV: now limit
--- uses: time record counts changes names places removal
+-- uses: time record counts changes names places removal undone
 local ids = redis.call('ZRANGEBYSCORE', partition .. ':expiry', '-inf', moment, 'LIMIT', 0, limit)
 load(ids)
 local count_removed = 0

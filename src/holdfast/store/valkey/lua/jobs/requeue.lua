@@ -1,7 +1,7 @@
 -- Make ended jobs ready again, as new but for their history and fence.
 -- KEYS: partition
 -- ARGV: now arrival by chosen
--- uses: time arrival record counts changes names places queues moves revival ledger started keys
+-- uses: time arrival record counts changes names places queues moves revival undone ledger started keys
 --
 -- `chosen`: [id, index]. A job whose unique key another job holds by now stays as it is, and so does
 -- a node: only its flow is reopened. Answers the requeued jobs.
@@ -19,7 +19,7 @@ end
 
 local function may_revive(id, record)
     local is_node = bit.band(record[TIES], TIE_NODE) ~= 0
-    if is_node or is_undone(record) then
+    if is_node or is_undone(id, record) then
         return false
     end
     return ENDED[record[STATE]] and (not record[KEY] or may_take_key(id, record))

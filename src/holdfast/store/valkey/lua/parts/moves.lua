@@ -51,7 +51,7 @@ local function make_ended(id, record, state, keep_for, reason, result)
     if bit.band(record[TIES], TIE_PARENT) ~= 0 then
         parents_ended[#parents_ended + 1] = id
     end
-    if is_undone(record) then
+    if may_be_undone(record) then
         to_undo[#to_undo + 1] = id
     end
 end

@@ -1,5 +1,5 @@
--- Jobs whose steps are undone when they end badly.
-local function is_undone(record)
+-- Whether an ended job may have steps that are to be undone. An errand finds out whether it has any.
+local function may_be_undone(record)
     local state = record[STATE]
     return bit.band(record[TIES], TIE_UNDO) ~= 0
         and (state == 'failed' or state == 'cancelled' or state == 'expired')
@@ -8,8 +8,4 @@ end
 -- The flow that does it: `undo_flow_id` in holdfast/flow/model.py makes the same id.
 local function undo_flow(id)
     return string.sub(id, 1, 14) .. '9' .. string.sub(id, 16)
-end
-
-local function owes_undo(id, record)
-    return is_undone(record) and redis.call('EXISTS', partition .. ':f:' .. undo_flow(id)) == 0
 end
