@@ -38,7 +38,7 @@ from holdfast.job.ends import (
 )
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import decide
-from holdfast.job.record import Claimed, Live
+from holdfast.job.record import Claimed, Live, NewJob
 from holdfast.job.state import JobState as S
 from holdfast.job.step import StepRecord
 from holdfast.job.stream import NewFrames
@@ -50,7 +50,7 @@ from holdfast.store.open import open_store
 from tests.conformance.builders import TASK, new_worker
 from tests.properties import always_true
 from tests.properties.always_true import Record, Snapshot
-from tests.properties.model import Model
+from tests.properties.model import Model, ModelJob
 from tests.properties.orders import END, QUEUES, Order, ends, orders, queues
 from tests.support.backends import Backend
 
@@ -77,6 +77,7 @@ class StoreMachine(RuleBasedStateMachine):
     """One life of a store. `backend` says of which kind."""
 
     backend: ClassVar[Backend]
+    served: ClassVar[list[str]] = QUEUES
     seen: Snapshot
     jobs = Bundle("jobs")
     attempts = Bundle("attempts")
@@ -128,7 +129,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _enqueue(self, order: Order) -> JobId:
         part = next(self.numbers) / 1000
-        job, twin = order.job(part), order.twin(part, self.model.now)
+        return self._insert(order, part, order.job(part), order.twin(part, self.model.now))
+
+    def _insert(self, order: Order, part: float, job: NewJob, twin: ModelJob) -> JobId:
         twin.id = job.id
         mode = order.unique[1] if order.unique else "keep"
         [answer] = self.do(self.store.jobs.insert([job]))
@@ -191,27 +194,34 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(target=attempts, worker=workers, limit=st.integers(1, 4))
     def claim(self, worker: WorkerId, limit: int) -> Any:
-        return multiple(*(job for queue in QUEUES for job in self._claim(worker, queue, limit)))
+        return multiple(*self._claim_each(worker, limit))
 
     @rule(target=attempts, worker=workers, hows=st.lists(ends, min_size=1, max_size=4))
     def work(self, worker: WorkerId, hows: list[str]) -> Any:
         """A worker does what workers do: beats, takes something from each queue, ends some."""
         self.heartbeat(worker, [], caught_up=True)
-        claimed = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 3)]
+        claimed = self._claim_each(worker, 3)
         for attempt, how in zip(claimed, hows, strict=False):
             self._finish(attempt, how, heard=False)
         return multiple(*claimed)
+
+    def _claim_each(self, worker: WorkerId, limit: int) -> list[Claimed]:
+        """So many of each queue."""
+        return [job for queue in self.served for job in self._claim(worker, queue, limit)]
 
     def _claim(self, worker: WorkerId, queue: str, limit: int) -> list[Claimed]:
         claimed = self.do(self.store.jobs.claim(worker, [Want(queue, limit)], [TASK]))
         assert [job.id for job in claimed] == self.model.claim(worker, queue, limit)
         for job in claimed:
-            twin = self.model.jobs[job.id]
-            assert job.fence > twin.fence
-            twin.fence = job.fence
-            assert (job.attempts, job.crashes) == (twin.attempts, twin.crashes)
-            assert (job.priority, job.ties) == (twin.priority, twin.ties)
+            self._saw_claim(job)
         return claimed
+
+    def _saw_claim(self, job: Claimed) -> None:
+        twin = self.model.jobs[job.id]
+        assert job.fence > twin.fence
+        twin.fence = job.fence
+        assert (job.attempts, job.crashes) == (twin.attempts, twin.crashes)
+        assert (job.priority, job.ties) == (twin.priority, twin.ties)
 
     @rule(chosen=st.lists(attempts, min_size=1, max_size=3), how=ends, heard=st.booleans())
     def finish(self, chosen: list[Claimed], how: str, heard: bool) -> None:
@@ -252,10 +262,10 @@ class StoreMachine(RuleBasedStateMachine):
     def a_zombie_records(self, worker: WorkerId, name: str) -> Any:
         """Jobs are handed back and claimed again; then both of their attempts record a step."""
         self.heartbeat(worker, [], caught_up=True)
-        zombies = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 2)]
+        zombies = self._claim_each(worker, 2)
         for attempt in zombies:
             self._finish(attempt, "hand back", heard=False)
-        own = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 2)]
+        own = self._claim_each(worker, 2)
         self.record_steps([*zombies, *own], [name])
         self.write_frames([*zombies, *own], "", anew=False)
         return multiple(*zombies, *own)

@@ -52,6 +52,8 @@ class ModelJob:
     cancel: bool = False
     kept_until: float | None = None
     ties: int = 0
+    bucket: str | None = None
+    """Where the limit counts it while it runs."""
     is_node: bool = False
     """It belongs to a flow, which alone keeps it, removes it or lets it run again."""
     steps: dict[str, StepRecord] = field(default_factory=dict)
@@ -158,17 +160,24 @@ class Model:
     # Moves
 
     def claim(self, worker: WorkerId, queue: str, limit: int) -> list[JobId]:
+        chosen = self.line(worker, queue)[:limit]
+        for job in chosen:
+            self.begin(job, worker)
+        return [job.id for job in chosen]
+
+    def begin(self, job: ModelJob, worker: WorkerId) -> None:
+        job.state, job.worker = S.RUNNING, worker
+        timeout = job.policy.timeout
+        job.timeout_at = None if timeout is None else self.now + timeout
+
+    def line(self, worker: WorkerId, queue: str) -> list[ModelJob]:
+        """The jobs of a queue in the order in which this worker gets them."""
         paused = not self.paused.isdisjoint({queue, EVERY_QUEUE})
         closed = paused or self.cooling.get(queue, -1.0) > self.now
         if closed or not self.alive(worker):
             return []
         line = [job for job in self.jobs.values() if job.state is S.READY and job.queue == queue]
-        line.sort(key=lambda job: (job.priority, job.seq))
-        for job in line[:limit]:
-            job.state, job.worker = S.RUNNING, worker
-            timeout = job.policy.timeout
-            job.timeout_at = None if timeout is None else self.now + timeout
-        return [job.id for job in line[:limit]]
+        return sorted(line, key=lambda job: (job.priority, job.seq))
 
     def apply(self, move: Transition, *, only_if_lost: bool = False) -> bool:
         job = self.jobs.get(move.id)

@@ -33,7 +33,6 @@ from tests.properties.flow_model import ModelFlow
 from tests.properties.flows_always_true import SeenFlow
 from tests.properties.machine import StoreMachine
 from tests.properties.model import ModelJob
-from tests.properties.orders import QUEUES
 from tests.support.flows import Wanted
 from tests.support.formula import FlowModel
 
@@ -100,7 +99,7 @@ class StepMachine(FlowMachine):
     ) -> Any:
         """Claimed, and left at once. A signal comes before that, or after it: both orders."""
         self.heartbeat(worker, [], caught_up=True)
-        claimed = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 2)]
+        claimed = self._claim_each(worker, 2)
         for attempt in claimed:
             signal = NewSignal(attempt.id, min(names), "1", f"key {next(self.numbers)}")
             if early:
@@ -152,11 +151,11 @@ class StepMachine(FlowMachine):
         """Jobs do something and are handed back; the next attempt is of other code, which records
         it anew: with its undo or without."""
         self.heartbeat(worker, [], caught_up=True)
-        first = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 1)]
+        first = self._claim_each(worker, 1)
         self.do_something(first, twice=False)
         for attempt in first:
             self._finish(attempt, "hand back", heard=False)
-        again = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 1)]
+        again = self._claim_each(worker, 1)
         for attempt in again:
             for known in self.model.jobs[attempt.id].undoable:
                 record = self._record(attempt, known.name, result="0", undo=undo)
@@ -172,7 +171,7 @@ class StepMachine(FlowMachine):
     def do_and_end(self, worker: WorkerId, end: str, soon: bool) -> Any:
         """All in one: steps that can be undone, an end of any kind, and perhaps what that owes."""
         self.heartbeat(worker, [], caught_up=True)
-        claimed = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 1)]
+        claimed = self._claim_each(worker, 1)
         self.do_something(claimed, twice=True)
         for attempt in claimed:
             if end.startswith("wait"):

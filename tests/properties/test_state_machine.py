@@ -7,7 +7,7 @@ import os
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.properties.step_machine import StepMachine
+from tests.properties.limit_machine import LimitMachine
 from tests.support.backends import Backend, SqliteMemory
 
 # The store in memory is the quick one: it explores, the others confirm.
@@ -18,7 +18,7 @@ STEPS = {"default": 40, "chaos": 100}
 
 def test_what_is_always_true_stays_true_whatever_happens(backend: Backend) -> None:
     profile = os.environ.get("HYPOTHESIS_PROFILE", "default")
-    machine = type("Machine", (StepMachine,), {"backend": backend})
+    machine = type("Machine", (LimitMachine,), {"backend": backend})
     effort = EXPLORING if isinstance(backend, SqliteMemory) else CONFIRMING
     chosen = settings(effort[profile], stateful_step_count=STEPS[profile])
     run_state_machine_as_test(machine, settings=chosen)
