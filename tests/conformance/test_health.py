@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import holdfast.store.postgres.health
+import holdfast.store.sqlite.health
+import holdfast.store.valkey.health
 from holdfast.clock import ManualClock
 from holdfast.job.step import StepRecord
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.health import Severity
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, REACHABLE, Scene
@@ -13,8 +17,8 @@ from tests.conformance.streaming import append, frames_of
 from tests.support.backends import Inspectable, opened
 
 
-async def problems(store: Store) -> list[str]:
-    found = await store.health.check()
+async def problems(store: Store, *, deep: bool = False) -> list[str]:
+    found = await store.health.check(deep=deep)
     return [f"{one.check}: {one.saw}" for one in found if one.severity is Severity.PROBLEM]
 
 
@@ -43,6 +47,59 @@ async def test_a_store_with_jobs_in_every_state_is_well(scene: Scene) -> None:
 async def test_what_is_not_well_comes_with_advice(scene: Scene) -> None:
     for one in await scene.store.health.check():
         assert one.severity is Severity.OK or one.advice
+
+
+@pytest.fixture
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check looks at one job of either end, a deep one at two at a time."""
+    of_tables = (holdfast.store.postgres.health, holdfast.store.sqlite.health)
+    for module in of_tables:
+        monkeypatch.setattr(module, "JOBS_SAMPLED", 1)
+    for module in (*of_tables, holdfast.store.valkey.health):
+        monkeypatch.setattr(module, "JOBS_AT_ONCE", 2)
+
+
+@pytest.mark.usefixtures("short_looks")
+async def test_a_deep_check_looks_at_every_job_and_says_how_far_it_is(scene: Scene) -> None:
+    for state in REACHABLE:
+        await scene.in_state(state, queue=state)
+        await scene.in_state(state, queue=state)
+    jobs = sum((await scene.store.jobs.count(JobFilter())).values())
+    heard: list[int] = []
+    found = await scene.store.health.check(deep=True, looked=heard.append)
+    assert [one for one in found if one.severity is Severity.PROBLEM] == []
+    assert heard == sorted(heard)
+    assert heard[-1] == jobs >= 2 * len(REACHABLE)
+    assert len(heard) >= jobs // 2
+
+
+@pytest.mark.usefixtures("short_looks")
+async def test_only_a_deep_check_finds_what_is_wrong_between_the_oldest_and_the_newest_jobs(
+    inspectable: Inspectable, clock: ManualClock
+) -> None:
+    url = await inspectable.empty()
+    async with opened(url, clock) as store:
+        jobs = await (await Scene.on(store, clock)).enqueue_many(9)
+        [bodies] = await table(inspectable, url, "job")
+        await inspectable.query(url, f"delete from {bodies} where id = '{jobs[4]}'")
+        assert await problems(store) == []
+        [problem] = await problems(store, deep=True)
+        assert "without a job" in problem
+
+
+@pytest.mark.usefixtures("short_looks")
+@pytest.mark.parametrize("place", [0, -1], ids=["the oldest", "the newest"])
+async def test_a_check_looks_at_the_oldest_and_the_newest_jobs(
+    inspectable: Inspectable, clock: ManualClock, place: int
+) -> None:
+    url = await inspectable.empty()
+    async with opened(url, clock) as store:
+        jobs = await (await Scene.on(store, clock)).enqueue_many(9)
+        ready = [name for name in await inspectable.tables(url) if "ready" in name]
+        for name in ready:
+            await inspectable.query(url, f"delete from {name} where job_id = '{jobs[place]}'")
+        [problem] = await problems(store)
+        assert problem.startswith(("jobs in no place", "jobs without a place"))
 
 
 async def test_a_job_in_two_places_is_a_problem(

@@ -391,7 +391,8 @@ CREATE TABLE holdfast_queue (
     settings text not null default '{}' -- what differs from the defaults
 ) without rowid;
 
-CREATE TABLE "holdfast_ready" (
+CREATE TABLE holdfast_ready (
+    line integer not null default 0,
     queue text not null,
     priority integer not null,
     seq integer not null,
@@ -402,7 +403,6 @@ CREATE TABLE "holdfast_ready" (
     fence integer not null,
     ties integer not null,
     ready_at integer not null,
-    line integer not null default 0,
     primary key (line, queue, priority, seq)
 ) without rowid;
 

@@ -300,8 +300,9 @@ async def test_a_deep_examination_tells_how_far_it_is(clock: ManualClock) -> Non
         await examine(store.sibling(), tell=told.append)
         assert told == []
         await examine(store.sibling(), deep=True, tell=told.append)
-        assert told[0] == "looking at 3 jobs, a few seconds for each million"
-        assert told[1] == "counting all jobs, and comparing the books"
+        assert told[0] == "looking at 3 jobs"
+        assert told[1] == "3 of 3 jobs looked at"
+        assert told[2] == "counting all jobs, and comparing the books"
 
 
 async def test_workers_of_several_releases_are_a_warning_when_none_is_new(scene: Scene) -> None:

@@ -37,6 +37,7 @@ from holdfast.insights.signals import check_signals
 from holdfast.insights.worker_checks import check_pauses, check_queues, check_workers
 from holdfast.insights.workforce import read_workforce
 from holdfast.store.contract.audit import Act, ActOutcome, new_act_id
+from holdfast.store.contract.health import Looked
 from holdfast.store.contract.queues import EVERY_QUEUE
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import Tally
@@ -44,6 +45,8 @@ from holdfast.store.contract.telemetry import Tally
 SKEW_NOTED, SKEW_WRONG = 2.0, 30.0
 """Seconds between two clocks: from here on it is worth a warning, and a problem."""
 SHOWN = 5  # differences that are named
+TOLD_PARTS = 20
+"""In so many parts the jobs of a deep examination are told as looked at."""
 
 
 def _tell_nobody(line: str) -> None:
@@ -88,8 +91,11 @@ async def _examine(
     workforce = await read_workforce(store)
     if deep:
         jobs = sum(sum(queue.counts.values()) for queue in workforce.queues)
-        tell(f"looking at {jobs:,} jobs, a few seconds for each million")
-    own = [Diagnosis.of(finding) for finding in await store.health.check(deep=deep)]
+        tell(f"looking at {jobs:,} jobs")
+        checked = await store.health.check(deep=True, looked=_progress(jobs, tell))
+    else:
+        checked = await store.health.check()
+    own = [Diagnosis.of(finding) for finding in checked]
     if not any(diagnosis.check == "durability" for diagnosis in own):
         own.append(Diagnosis("durability", OK, store.durability))
     if deep:
@@ -113,6 +119,19 @@ async def _examine(
         *await check_limits(store),
         *await check_flows(store, deep=deep, fix=fix, by=by, tell=tell),
     ]
+
+
+def _progress(jobs: int, tell: Tell) -> Looked:
+    """Tells it whenever another part of the jobs has been looked at."""
+    told = 0
+
+    def looked(so_far: int) -> None:
+        nonlocal told
+        if (part := so_far * TOLD_PARTS // max(1, jobs)) > told:
+            told = part
+            tell(f"{so_far:,} of {jobs:,} jobs looked at")
+
+    return looked
 
 
 async def check_books(store: Store, *, fix: bool, by: str | None = None) -> Diagnosis:

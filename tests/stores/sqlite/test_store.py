@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
+from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, SchemaTooNew, StoreError, StoreUnavailable
 from holdfast.job.ends import HandedBack
 from holdfast.job.ids import WorkerId, new_job_id, new_worker_id
@@ -21,6 +22,7 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
 from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.health import Severity
 from holdfast.store.contract.records import Want
 from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.contract.workers import WorkerInfo
@@ -36,7 +38,7 @@ from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.schema import migrate
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transaction import Transaction
-from tests.conformance.builders import insert_within, insert_within_sync
+from tests.conformance.builders import Scene, insert_within, insert_within_sync
 from tests.support.backends import opened
 from tests.support.leaks import nothing_leaks
 from tests.support.processes import run_python
@@ -208,6 +210,39 @@ async def test_migrations_build_the_golden_schema(url: str) -> None:
             "select sql from sqlite_schema where sql is not null order by type, name"
         ).fetchall()
     assert "\n\n".join(f"{sql};" for (sql,) in rows) + "\n" == GOLDEN.read_text()
+
+
+# What migration 24 did, undone: the first column of the key is the last of the table.
+LINE_LAST = """
+create table kept as select * from holdfast_ready;
+drop table holdfast_ready;
+create table holdfast_ready (
+    queue text not null, priority integer not null, seq integer not null, job_id text not null,
+    task text not null, attempts integer not null, crashes integer not null,
+    fence integer not null, ties integer not null, ready_at integer not null,
+    line integer not null default 0, primary key (line, queue, priority, seq)
+) without rowid;
+insert into holdfast_ready select queue, priority, seq, job_id, task, attempts, crashes, fence,
+    ties, ready_at, line from kept;
+drop table kept;
+create unique index holdfast_ready_job on holdfast_ready (job_id);
+delete from holdfast_migration where version = 24;
+"""
+
+
+async def test_ready_jobs_of_an_older_store_keep_their_place_and_are_not_taken_for_damaged(
+    url: str, clock: ManualClock
+) -> None:
+    async with opened(url, clock) as store:
+        scene = await Scene.on(store, clock)
+        later = await scene.enqueue_many(2, priority=5)
+        sooner = await scene.enqueue_many(2, priority=-5)
+    with closing(sqlite3.connect(path_of(url))) as connection:
+        connection.executescript(LINE_LAST)
+    async with opened(url, clock) as store:
+        found = await store.health.check(deep=True)
+        assert [one for one in found if one.severity is Severity.PROBLEM] == []
+        assert await scene.through(store).line() == [*sooner, *later]
 
 
 async def test_a_file_migrated_by_hand_needs_no_migration(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
@@ -23,10 +24,19 @@ class Finding(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
+Looked = Callable[[int], None]
+"""Hears how many jobs have been looked at so far."""
+
+
+def tell_nobody(jobs: int) -> None:
+    pass
+
+
 class Health(Protocol):
     """What the store can tell about its own health."""
 
-    async def check(self, *, deep: bool = False) -> list[Finding]:
+    async def check(self, *, deep: bool = False, looked: Looked = tell_nobody) -> list[Finding]:
         """Schema, orphaned or doubled rows, bloat, settings that threaten durability. It looks at
-        a bounded number of jobs, the oldest and the newest. `deep` allows a store to read all."""
+        a bounded number of jobs, the oldest and the newest. `deep` looks at every job, some at a
+        time: each look is a short read of its own, and `looked` hears of it."""
         ...

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from uuid import UUID
 
-from holdfast.store.contract.health import Finding, Severity
+from holdfast.store.contract.health import Finding, Looked, Severity, tell_nobody
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.schema import KNOWN, Schema
 
-BODIES_SAMPLED = 2_000  # of the oldest, and as many of the newest
+JOBS_SAMPLED = 2_000  # of the oldest, and as many of the newest
+JOBS_AT_ONCE = 20_000
+"""So many jobs a deep examination looks at in one statement: a long one holds back vacuum."""
+BEFORE_ALL, AFTER_ALL = str(UUID(int=0)), str(UUID(int=2**128 - 1))
 OLD_SNAPSHOT_SECONDS = 300.0
 MANY_DEAD_ROWS = 50_000
 FEW_CONNECTIONS_LEFT = 10
 OLDEST_SERVER_VERSION = 140_000
+
+Range = tuple[str, str]
+"""Jobs with an id above the first, and not above the second."""
+
+_OF_PLACES = (
+    (
+        "jobs without a place",
+        "they will never run: requeue is not possible, enqueue them again",
+    ),
+    (
+        "jobs in two places",
+        "something other than holdfast wrote to its tables; remove the wrong row",
+    ),
+    (
+        "rows without a job",
+        "something other than holdfast removed the body; remove the row too",
+    ),
+    (
+        "happenings without a job",
+        "something other than holdfast removed the jobs; remove these rows too",
+    ),
+    (
+        "steps or frames without a job",
+        "something other than holdfast removed the jobs; remove these rows too",
+    ),
+)
+"""What `health/check_places` counts, and what to do about it."""
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
@@ -25,57 +56,52 @@ class PostgresHealth:
         self._connections = connections
         self._schema = schema
 
-    async def check(self, *, deep: bool = False) -> list[Finding]:
-        checks: list[Callable[[], Awaitable[list[Finding]]]] = [
-            self._version,
-            self._places,
-            self._leases,
-            self._bloat,
-            self._snapshots,
-            self._server,
+    async def check(self, *, deep: bool = False, looked: Looked = tell_nobody) -> list[Finding]:
+        return [
+            *await self._version(),
+            *await self._places(self._whole() if deep else self._ends(), looked),
+            *await self._leases(),
+            *await self._bloat(),
+            *await self._snapshots(),
+            *await self._server(),
         ]
-        return [finding for check in checks for finding in await check()]
 
     async def _version(self) -> list[Finding]:
         version = await self._schema.version()
         return [Finding("schema", OK, f"version {version} of {KNOWN[-1].version}")]
 
-    async def _places(self) -> list[Finding]:
-        """A job belongs in exactly one place. The oldest and the newest bodies are checked."""
-        found = await self._connections.fetch("health/check_places", BODIES_SAMPLED)
-        [(checked, nowhere, twice, bodiless, lifeless, jobless)] = found
+    async def _places(self, ranges: AsyncIterator[Range], looked: Looked) -> list[Finding]:
+        """A job belongs in exactly one place."""
+        jobs, wrong = 0, [0] * len(_OF_PLACES)
+        async for low, high in ranges:
+            [(number, *some)] = await self._connections.fetch("health/check_places", low, high)
+            jobs += number
+            wrong = [so_far + more for so_far, more in zip(wrong, some, strict=True)]
+            looked(jobs)
         return [
-            _judge(
-                "jobs without a place",
-                nowhere,
-                f"of {checked} looked at",
-                "they will never run: requeue is not possible, enqueue them again",
-            ),
-            _judge(
-                "jobs in two places",
-                twice,
-                f"of {checked} looked at",
-                "something other than holdfast wrote to its tables; remove the wrong row",
-            ),
-            _judge(
-                "rows without a job",
-                bodiless,
-                "among the oldest and newest",
-                "something other than holdfast removed the body; remove the row too",
-            ),
-            _judge(
-                "happenings without a job",
-                lifeless,
-                "among the oldest and newest",
-                "something other than holdfast removed the jobs; remove these rows too",
-            ),
-            _judge(
-                "steps or frames without a job",
-                jobless,
-                "among the oldest and newest",
-                "something other than holdfast removed the jobs; remove these rows too",
-            ),
+            _judge(check, count, f"of {jobs:,} looked at", advice)
+            for (check, advice), count in zip(_OF_PLACES, wrong, strict=True)
         ]
+
+    async def _ends(self) -> AsyncIterator[Range]:
+        """The oldest and the newest jobs; all of them, if there are few."""
+        first = await self._one("health/last_of_range", BEFORE_ALL, JOBS_SAMPLED - 1)
+        yield BEFORE_ALL, first or AFTER_ALL
+        if first is not None:
+            newest = await self._one("health/before_newest", JOBS_SAMPLED)
+            yield max(first, newest or BEFORE_ALL), AFTER_ALL
+
+    async def _whole(self) -> AsyncIterator[Range]:
+        low: str | None = BEFORE_ALL
+        while low is not None:
+            high = await self._one("health/last_of_range", low, JOBS_AT_ONCE - 1)
+            yield low, high or AFTER_ALL
+            low = high
+
+    async def _one(self, verb: str, *values: object) -> str | None:
+        for (job_id,) in await self._connections.fetch(verb, *values):
+            return str(job_id)
+        return None
 
     async def _leases(self) -> list[Finding]:
         found = await self._connections.timed("health/check_leases")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.store.contract.health import Finding, Severity
+from holdfast.store.contract.health import Finding, Looked, Severity, tell_nobody
 from holdfast.store.migrate import load_migrations
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.scripts import steps
@@ -18,47 +19,111 @@ FREE_SHARE = 0.5
 FREE_PAGES = 10_000
 
 JOBS_SAMPLED = 2_000
+JOBS_AT_ONCE = 10_000
+"""So many jobs a deep examination looks at in one read: a long read keeps the log from being
+checkpointed."""
 IDS_SHOWN = 5
+BEFORE_ALL, AFTER_ALL = "", "\U0010ffff"
 
 
 class Check(NamedTuple):
-    """A search for rows that must not be there. `is_whole`: it always looks at all of them."""
+    """A search for rows that must not be there."""
 
     step: str
     name: str
     severity: Severity
     advice: str
-    is_whole: bool = False
+
+
+class Range(NamedTuple):
+    """Jobs with an id above `low`, and not above `high`."""
+
+    low: str
+    high: str
 
 
 _BUG = "report this as a bug, with these ids"
-_ROWS = (
+_BY_RANGE = (
     Check("two places", "jobs in two places", Severity.PROBLEM, _BUG),
     Check("no place", "jobs in no place", Severity.PROBLEM, _BUG),
     Check("no body", "places without a job", Severity.PROBLEM, "restore the file from a backup"),
     Check("damaged", "damaged jobs", Severity.PROBLEM, "restore the file from a backup"),
     Check("no job", "happenings without a job", Severity.PROBLEM, _BUG),
     Check("stray step", "steps or frames without a job", Severity.PROBLEM, _BUG),
-    Check(
-        "no worker",
-        "running jobs without a worker",
-        Severity.WARNING,
-        "start a worker: its reconcilers reclaim them",
-        is_whole=True,
-    ),
+)
+_WORKERLESS = Check(
+    "no worker",
+    "running jobs without a worker",
+    Severity.WARNING,
+    "start a worker: its reconcilers reclaim them",
 )
 
 
 class SqliteHealth(Verbs):
-    async def check(self, *, deep: bool = False) -> list[Finding]:
-        """`deep` has every page and every job read; each check is then a read of its own, because
-        a long one keeps the log from being checkpointed."""
+    async def check(self, *, deep: bool = False, looked: Looked = tell_nobody) -> list[Finding]:
+        """`deep` also has every page of the file read, which is one long read."""
         found = await self._writer.read(lambda tx: _check(tx, self._writer.location))
         if deep:
             found.append(await self._writer.read(_integrity))
-        for check in _ROWS:
-            found.append(await self._writer.read(partial(_rows, check, deep=deep)))
-        return found
+        found += await self._by_range(self._whole() if deep else self._ends(), looked)
+        workerless = await self._writer.read(lambda tx: _ids(tx, _WORKERLESS, {}))
+        return [*found, _judged(_WORKERLESS, workerless, "")]
+
+    async def _by_range(self, ranges: AsyncIterator[Range], looked: Looked) -> list[Finding]:
+        ids: dict[Check, dict[str, None]] = {check: {} for check in _BY_RANGE}
+        jobs = 0
+        async for span in ranges:
+            number, wrong = await self._writer.read(partial(_looked_at, span))
+            for check, some in zip(_BY_RANGE, wrong, strict=True):
+                ids[check] |= dict.fromkeys(some)
+            jobs += number
+            looked(jobs)
+        of = f" of {jobs:,} looked at"
+        return [_judged(check, list(wrong), of) for check, wrong in ids.items()]
+
+    async def _ends(self) -> AsyncIterator[Range]:
+        """The oldest and the newest jobs; all of them, if there are few."""
+        first = await self._last_after(BEFORE_ALL, JOBS_SAMPLED)
+        yield Range(BEFORE_ALL, first or AFTER_ALL)
+        if first is not None:
+            newest = await self._writer.read(partial(_one, "before the newest", jobs=JOBS_SAMPLED))
+            yield Range(max(first, newest or BEFORE_ALL), AFTER_ALL)
+
+    async def _whole(self) -> AsyncIterator[Range]:
+        low: str | None = BEFORE_ALL
+        while low is not None:
+            high = await self._last_after(low, JOBS_AT_ONCE)
+            yield Range(low, high or AFTER_ALL)
+            low = high
+
+    async def _last_after(self, low: str, jobs: int) -> str | None:
+        """The last of so many jobs after one, or None if there are fewer."""
+        return await self._writer.read(partial(_one, "last of a range", low=low, jobs=jobs - 1))
+
+
+def _one(step: str, tx: Transaction, **values: str | int) -> str | None:
+    for (job_id,) in tx.rows(steps("health/check")[step], values):
+        return str(job_id)
+    return None
+
+
+def _looked_at(span: Range, tx: Transaction) -> tuple[int, list[list[str]]]:
+    """How many jobs there are in a range, and what each check finds."""
+    [(jobs,)] = tx.rows(steps("health/check")["jobs"], span._asdict())
+    return int(jobs), [_ids(tx, check, span._asdict()) for check in _BY_RANGE]
+
+
+def _ids(tx: Transaction, check: Check, span: dict[str, str]) -> list[str]:
+    values = span | {"shown": IDS_SHOWN}
+    return [job_id for (job_id,) in tx.rows(steps("health/check")[check.step], values)]
+
+
+def _judged(check: Check, ids: list[str], of: str) -> Finding:
+    if not ids:
+        return Finding(check.name, Severity.OK, f"none{of}")
+    shown = ids[:IDS_SHOWN]
+    saw = f"at least {len(shown)}: {', '.join(shown)}"
+    return Finding(check.name, check.severity, saw, check.advice)
 
 
 def _check(tx: Transaction, location: Location) -> list[Finding]:
@@ -89,17 +154,6 @@ def _integrity(tx: Transaction) -> Finding:
         return Finding("integrity", Severity.OK, "quick_check found nothing")
     return Finding(
         "integrity", Severity.PROBLEM, "; ".join(found), "restore the file from a backup"
-    )
-
-
-def _rows(check: Check, tx: Transaction, *, deep: bool) -> Finding:
-    values = {"looked": -1 if deep else JOBS_SAMPLED, "shown": IDS_SHOWN}
-    ids = [job_id for (job_id,) in tx.rows(steps("health/check")[check.step], values)]
-    if not ids:
-        among = "" if deep or check.is_whole else f" among the {JOBS_SAMPLED} oldest and newest"
-        return Finding(check.name, Severity.OK, f"none{among}")
-    return Finding(
-        check.name, check.severity, f"at least {len(ids)}: {', '.join(ids)}", check.advice
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from holdfast.job.state import ENDED, LIVE, UNTIMED, JobState
-from holdfast.store.contract.health import Finding, Severity
+from holdfast.store.contract.health import Finding, Looked, Severity, tell_nobody
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.schema import VERSION, Schema
@@ -11,6 +13,8 @@ from holdfast.store.valkey.server import PROMISES, Server, read_servers, weakest
 from holdfast.store.valkey.telemetry import counts
 
 SAMPLE_BATCH = 500  # jobs from either end of a set that are checked
+JOBS_AT_ONCE = 100
+"""So many jobs a deep examination looks at by one script: the server does nothing else then."""
 ASIDE_SHOWN = 5
 MEMORY_LEFT = 0.1  # the part of the memory limit below which doctor warns
 
@@ -20,6 +24,9 @@ LISTED: dict[str, frozenset[JobState]] = {
     **{f"untimed:{state}": frozenset({state}) for state in sorted(UNTIMED)},
     **{f"ended:{state}": frozenset({state}) for state in sorted(ENDED)},
 }
+
+Some = tuple[int, list[str]]
+"""A partition, and ids of jobs in it."""
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
@@ -31,11 +38,11 @@ class ValkeyHealth(ValkeyVerbs):
         super().__init__(connections)
         self._schema = schema
 
-    async def check(self, *, deep: bool = False) -> list[Finding]:
+    async def check(self, *, deep: bool = False, looked: Looked = tell_nobody) -> list[Finding]:
         servers = await read_servers(self._connections)
         return [
             Finding("schema", OK, f"version {await self._schema.version()} of {VERSION}"),
-            *await self._places(),
+            *await self._places(self._whole() if deep else self._ends(), looked),
             await self._aside(),
             await self._counters(),
             await self._leases(),
@@ -44,29 +51,28 @@ class ValkeyHealth(ValkeyVerbs):
             *(_memory(server) for server in servers),
         ]
 
-    async def _places(self) -> list[Finding]:
-        """Whether jobs are in the sets that their records name. The oldest and the newest jobs are
-        checked."""
-        looked, bodiless, misplaced = 0, 0, 0
-        for partition in self._connections.partitions:
-            chosen = await self._sample(partition)
-            looked += len(chosen)
+    async def _places(self, jobs: AsyncIterator[Some], looked: Looked) -> list[Finding]:
+        """Whether jobs are in the sets that their records name."""
+        number, bodiless, misplaced = 0, 0, 0
+        async for partition, chosen in jobs:
             missing, elsewhere = await self._connections.call(
                 "health/check", partition, {"chosen": chosen}
             )
+            number += len(chosen)
             bodiless += len(missing)
             misplaced += len(elsewhere)
+            looked(number)
         return [
             _judge(
                 "jobs without a record or body",
                 bodiless,
-                looked,
+                number,
                 "something other than holdfast removed keys; enqueue these jobs again",
             ),
             _judge(
                 "jobs that are not where their record says",
                 misplaced,
-                looked,
+                number,
                 "something other than holdfast wrote to its keys; report it if nothing did",
             ),
         ]
@@ -86,14 +92,28 @@ class ValkeyHealth(ValkeyVerbs):
         advice = "something other than holdfast wrote to its keys; enqueue these jobs again"
         return Finding("jobs put aside", PROBLEM, saw, advice)
 
-    async def _sample(self, partition: int) -> list[str]:
-        reads = []
-        for name in LISTED:
-            key = self._connections.key(partition, name)
-            reads.append(("ZRANGEBYLEX", key, "-", "+", "LIMIT", 0, SAMPLE_BATCH))
-            reads.append(("ZREVRANGEBYLEX", key, "+", "-", "LIMIT", 0, SAMPLE_BATCH))
-        found = await self._connections.commands(reads)
-        return sorted({job_id.decode() for ids in found for job_id in ids})
+    async def _ends(self) -> AsyncIterator[Some]:
+        """The oldest and the newest jobs of each set."""
+        for partition in self._connections.partitions:
+            reads = []
+            for name in LISTED:
+                key = self._connections.key(partition, name)
+                reads.append(("ZRANGEBYLEX", key, "-", "+", "LIMIT", 0, SAMPLE_BATCH))
+                reads.append(("ZREVRANGEBYLEX", key, "+", "-", "LIMIT", 0, SAMPLE_BATCH))
+            found = await self._connections.commands(reads)
+            yield partition, sorted({job_id.decode() for ids in found for job_id in ids})
+
+    async def _whole(self) -> AsyncIterator[Some]:
+        """Every job, a few at a time. Jobs without a clock are in a set of their own and among the
+        live ones: they are looked at once."""
+        for partition in self._connections.partitions:
+            for name in ("live", *(name for name in LISTED if name.startswith("ended:"))):
+                key, after = self._connections.key(partition, name), "-"
+                while ids := await self._connections.command(
+                    "ZRANGEBYLEX", key, after, "+", "LIMIT", 0, JOBS_AT_ONCE
+                ):
+                    yield partition, [job_id.decode() for job_id in ids]
+                    after = f"({ids[-1].decode()}"
 
     async def _counters(self) -> Finding:
         """Compare the counters with the sizes of the sets they count. Jobs may move in between."""
@@ -131,8 +151,8 @@ class ValkeyHealth(ValkeyVerbs):
 
 def _judge(check: str, count: int, looked: int, advice: str) -> Finding:
     if not count:
-        return Finding(check, OK, f"none of {looked} looked at")
-    return Finding(check, PROBLEM, f"{count} of {looked} looked at", advice)
+        return Finding(check, OK, f"none of {looked:,} looked at")
+    return Finding(check, PROBLEM, f"{count} of {looked:,} looked at", advice)
 
 
 def _release(server: Server) -> Finding:

@@ -1,42 +1,39 @@
--- $1 how many of the oldest and of the newest bodies to check
-with checked as materialized (
-    (select id from {{schema}}.job order by id limit $1::int)
-    union
-    (select id from {{schema}}.job order by id desc limit $1::int)
-),
-counted as materialized (
-    select checked.id, (
-        select count(*) from {{schema}}.place where place.job_id = checked.id
-    ) as places
-    from checked
+-- $1 the jobs above this id   $2 and not above this one
+-- All tables are read as ranges of their keys. What is in one of them and not in another is found by a
+-- full join and by "except": both are made by sorting or hashing. "not exists" became a loop in a loop.
+with body as materialized (
+    select job.id from {{schema}}.job where job.id > $1::uuid and job.id <= $2::uuid
 ),
 placed as materialized (
-    (select job_id from {{schema}}.place order by job_id limit $1::int)
-    union
-    (select job_id from {{schema}}.place order by job_id desc limit $1::int)
-),
-lived as materialized (
-    (select job_id from {{schema}}.happening order by job_id limit $1::int)
-    union
-    (select job_id from {{schema}}.happening order by job_id desc limit $1::int)
-),
-stepped as materialized (
-    (select job_id from {{schema}}.step order by job_id limit $1::int)
-    union
-    (select job_id from {{schema}}.step order by job_id desc limit $1::int)
-    union
-    (select job_id from {{schema}}.frames order by job_id limit $1::int)
-    union
-    (select job_id from {{schema}}.frames order by job_id desc limit $1::int)
-    union
-    (select job_id from {{schema}}.live_frames order by job_id limit $1::int)
+    select place.job_id, count(*) as places from {{schema}}.place
+    where place.job_id > $1::uuid and place.job_id <= $2::uuid
+    group by place.job_id
 )
-select count(*)::int, (count(*) filter (where places = 0))::int,
-    (count(*) filter (where places > 1))::int,
-    (select count(*)::int from placed
-     where not exists (select from {{schema}}.job where job.id = placed.job_id)),
-    (select count(*)::int from lived
-     where not exists (select from {{schema}}.job where job.id = lived.job_id)),
-    (select count(*)::int from stepped
-     where not exists (select from {{schema}}.job where job.id = stepped.job_id))
-from counted
+select count(body.id)::int,
+    (count(*) filter (where placed.job_id is null))::int,
+    (count(*) filter (where placed.places > 1))::int,
+    (count(*) filter (where body.id is null))::int,
+    (
+        select count(*) from (
+            select happening.job_id from {{schema}}.happening
+            where happening.job_id > $1::uuid and happening.job_id <= $2::uuid
+            except
+            select body.id from body
+        ) as lifeless
+    )::int,
+    (
+        select count(*) from (
+            (
+                select job_id from {{schema}}.step where job_id > $1::uuid and job_id <= $2::uuid
+                union
+                select job_id from {{schema}}.frames where job_id > $1::uuid and job_id <= $2::uuid
+                union
+                select job_id from {{schema}}.live_frames
+                where job_id > $1::uuid and job_id <= $2::uuid
+            )
+            except
+            select body.id from body
+        ) as jobless
+    )::int
+from body
+full join placed on placed.job_id = body.id

@@ -1,96 +1,78 @@
 -- name: version
 select max(version) from holdfast_migration
 
+-- What follows looks at the jobs of a range: their ids are above `:low`, and not above `:high`. Tables
+-- are read as ranges of their keys.
+
+-- name: last of a range
+select id from holdfast_job where id > :low order by id limit 1 offset :jobs
+
+-- name: before the newest
+select id from holdfast_job order by id desc limit 1 offset :jobs
+
+-- name: jobs
+select count(*) from holdfast_job where id > :low and id <= :high
+
 -- name: two places
--- Asked for a second place, SQLite searches each table by its key. A count of the places it makes from
--- a copy of all of them.
-with looked as (
-    select id from (select id from holdfast_job order by id limit :looked)
-    union
-    select id from (select id from holdfast_job order by id desc limit :looked)
-)
-select id
-from looked
-where exists (select 1 from holdfast_place as p where p.job_id = looked.id limit 1 offset 1)
+select job_id
+from holdfast_place
+where job_id > :low and job_id <= :high
+group by job_id
+having count(*) > 1
 limit :shown
 
 -- name: no place
-with looked as (
-    select id from (select id from holdfast_job order by id limit :looked)
-    union
-    select id from (select id from holdfast_job order by id desc limit :looked)
-)
-select id
-from looked
-where not exists (select 1 from holdfast_place as p where p.job_id = looked.id)
+select id from holdfast_job where id > :low and id <= :high
+except
+select job_id from holdfast_place where job_id > :low and job_id <= :high
 limit :shown
 
 -- name: no body
-with looked as (
-    select job_id from (select job_id from holdfast_place order by job_id limit :looked)
-    union
-    select job_id from (select job_id from holdfast_place order by job_id desc limit :looked)
-)
-select job_id
-from looked
-where not exists (select 1 from holdfast_job as j where j.id = looked.job_id)
+select p.job_id
+from holdfast_place as p
+where p.job_id > :low and p.job_id <= :high
+    and not exists (select 1 from holdfast_job as j where j.id = p.job_id)
 limit :shown
 
 -- name: damaged
 -- SQLite keeps a text also where a number belongs.
-with looked as (
-    select id from (select id from holdfast_job order by id limit :looked)
-    union
-    select id from (select id from holdfast_job order by id desc limit :looked)
-)
-select j.id
-from looked
-cross join holdfast_job as j on j.id = looked.id
-where typeof(j.created_at) <> 'integer'
-    or exists (
-        select 1
-        from holdfast_place as p
-        where p.job_id = looked.id
-            and (
-                typeof(p.priority) <> 'integer'
-                or typeof(p.attempts) <> 'integer'
-                or typeof(p.crashes) <> 'integer'
-                or typeof(p.fence) <> 'integer'
-                or typeof(p.ties) <> 'integer'
-                or typeof(p.claimed_at) not in ('integer', 'null')
-                or typeof(p.due_at) not in ('integer', 'null')
-                or typeof(p.deadline_at) not in ('integer', 'null')
-                or typeof(p.finished_at) not in ('integer', 'null')
-                or typeof(p.expires_at) not in ('integer', 'null')
-                or typeof(p.cancel_requested_at) not in ('integer', 'null')
-            )
+select id
+from holdfast_job
+where id > :low and id <= :high and typeof(created_at) <> 'integer'
+union all
+select job_id
+from holdfast_place
+where job_id > :low and job_id <= :high
+    and (
+        typeof(priority) <> 'integer'
+        or typeof(attempts) <> 'integer'
+        or typeof(crashes) <> 'integer'
+        or typeof(fence) <> 'integer'
+        or typeof(ties) <> 'integer'
+        or typeof(claimed_at) not in ('integer', 'null')
+        or typeof(due_at) not in ('integer', 'null')
+        or typeof(deadline_at) not in ('integer', 'null')
+        or typeof(finished_at) not in ('integer', 'null')
+        or typeof(expires_at) not in ('integer', 'null')
+        or typeof(cancel_requested_at) not in ('integer', 'null')
     )
 limit :shown
 
 -- name: no job
-with looked as (
-    select job_id from (select job_id from holdfast_happening order by job_id limit :looked)
-    union
-    select job_id from (select job_id from holdfast_happening order by job_id desc limit :looked)
-)
-select job_id
-from looked
-where not exists (select 1 from holdfast_job as j where j.id = looked.job_id)
+select distinct e.job_id
+from holdfast_happening as e
+where e.job_id > :low and e.job_id <= :high
+    and not exists (select 1 from holdfast_job as j where j.id = e.job_id)
 limit :shown
 
 -- name: stray step
-with looked as (
-    select job_id from (select job_id from holdfast_step order by job_id limit :looked)
-    union
-    select job_id from (select job_id from holdfast_step order by job_id desc limit :looked)
-    union
-    select job_id from (select job_id from holdfast_frames order by job_id limit :looked)
-    union
-    select job_id from (select job_id from holdfast_frames order by job_id desc limit :looked)
-)
 select job_id
-from looked
-where not exists (select 1 from holdfast_job as j where j.id = looked.job_id)
+from (
+    select job_id from holdfast_step where job_id > :low and job_id <= :high
+    union
+    select job_id from holdfast_frames where job_id > :low and job_id <= :high
+) as r
+where not exists (select 1 from holdfast_job as j where j.id = r.job_id)
 limit :shown
 
 -- name: no worker
