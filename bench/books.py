@@ -116,6 +116,9 @@ async def fill(url: str, size: Size, say: Callable[[str], None]) -> None:
             pass
         missing = await app.store.telemetry.recount()
         await app.store.telemetry.correct(missing or [])
+        say("what was measured meanwhile is rolled up, as running workers do")
+        while await app.store.telemetry.roll_up(100):
+            pass
 
 
 async def enqueue(app: App, count: int, *, priorities: int = 1, delay: float | None = None) -> None:

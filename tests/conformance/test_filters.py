@@ -104,6 +104,18 @@ CASES: Mapping[str, tuple[Callable[[Scene], dict[str, Any]], set[str]]] = {
         lambda _: {"args": {"customer": 42}, "tasks": ("bill",)},
         set(),
     ),
+    "a tag and a state": (
+        lambda _: {"tags": ("eu",), "states": frozenset({JobState.READY})},
+        {"vip", "eu"},
+    ),
+    "an argument and a state": (
+        lambda _: {"args": {"customer": 42}, "states": frozenset({JobState.READY})},
+        {"customer 42", "customer 4.2e1"},
+    ),
+    "a tag of another state": (
+        lambda _: {"tags": ("eu",), "states": ENDED - {JobState.SUCCEEDED}},
+        set(),
+    ),
     "error text": (lambda _: {"error_text": "GIVE up"}, {"failed"}),
     "created after and a tag": (
         lambda s: {"created_after": s.after(-150), "tags": ("eu",)},

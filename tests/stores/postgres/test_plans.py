@@ -18,7 +18,9 @@ from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.records import Want
-from holdfast.store.postgres.filtering import json_test, parameters
+from holdfast.store.postgres import reading
+from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.filtering import json_test, parameters, reads_a_range
 from holdfast.store.postgres.scripts import load_scripts
 from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
 from tests.conformance.builders import FAILED, RETURNED, new_job
@@ -131,7 +133,8 @@ async def page_plan(url: str, which: JobFilter, look: int) -> str:
     script = load_scripts("holdfast")["jobs/page"]
     async with connected(url) as connection:
         await connection.execute("set plan_cache_mode = force_custom_plan; set jit = off")
-        values = (*parameters(which), json_test(which) is not None, None, look, 51)
+        looks = (json_test(which) is not None, None, look, 51, reads_a_range(which))
+        values = (*parameters(which), *looks)
         rows = await connection.fetch(f"explain (analyze) {script}", *values)
     return "\n".join(row[0] for row in rows)
 
@@ -165,8 +168,55 @@ async def test_a_filter_that_matches_nothing_reads_only_what_it_looks_at(
 ) -> None:
     """The planner must not read a whole table to know which of its rows exist."""
     plan = await page_plan(history, which, 20_000)
-    assert not re.search(r"Seq Scan on (job|outcome|happening)|hashed SubPlan", plan), plan
+    assert not re.search(r"Seq Scan on (job|outcome|happening)", plan), plan
     assert max(map(int, re.findall(r"rows=(\d+)(?:\.\d+)? loops=1\)", plan))) <= 20_000
+
+
+@pytest.mark.parametrize("asked", [{"tags": ("nobody",)}, {"args": {"customer": 42}}])
+async def test_the_bodies_of_a_step_are_read_as_a_range_if_it_walks_every_place(
+    history: str, asked: dict[str, Any]
+) -> None:
+    """Between two failed jobs there may be any number of others: their bodies are looked up."""
+    plan = await page_plan(history, JobFilter(**asked), 1_000)
+    assert re.search(r"job_pkey.*\n +Index Cond: \(\(id >= .* AND \(id <= ", plan), plan
+    assert "loops=1000" not in plan
+    assert "hashed SubPlan" in plan
+    failed = JobFilter(states=frozenset({JobState.FAILED}), **asked)
+    plan = await page_plan(history, failed, 1_000)
+    assert re.search(r"Index Scan using job_pkey on job .*loops=1000\)", plan), plan
+    assert "Index Cond: ((id >=" not in plan
+
+
+async def test_a_step_gives_python_a_bounded_number_of_bodies(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every body has the piece that is searched for, one in three has it as its customer."""
+    monkeypatch.setattr(reading, "BODIES", 7)
+    given: list[int] = []
+    fetch = Session.fetch
+
+    async def noting(self: Session, verb: str, *values: object) -> list[Any]:
+        found = list(await fetch(self, verb, *values))
+        given.append(sum(row["args"] is not None for row in found) if verb == "jobs/page" else 0)
+        return found
+
+    async with opened(url) as store:
+        texts = ['{"customer":"ada"}', '{"friend":"ada"}', '["ada"]']
+        jobs = [new_job(args=texts[n % 3]) for n in range(30)]
+        await store.jobs.insert(jobs)
+        monkeypatch.setattr(Session, "fetch", noting)
+        ada = JobFilter(args={"customer": "ada"})
+        found = await store.jobs.page(ada, 100)
+        assert sorted(job.id for job in found.jobs) == sorted(job.id for job in jobs[::3])
+        assert (found.looked_at, found.next_cursor) == (30, None)
+        assert max(given) == 7
+        monkeypatch.setattr(reading, "BODIES_OF_A_PAGE", 10)
+        part = await store.jobs.page(ada, 100)
+        assert (part.looked_at, part.complete) == (14, False)
+        rest = await store.jobs.page(ada, 100, part.next_cursor)
+        assert (rest.looked_at, rest.complete) == (14, False)
+        assert [*part.jobs, *rest.jobs] == list(found.jobs[: len(part.jobs) + len(rest.jobs)])
+        assert sum((await store.jobs.count(ada)).values()) == 10
 
 
 async def test_dead_jobs_of_one_fingerprint_are_a_range_of_an_index(history: str) -> None:
@@ -182,6 +232,18 @@ async def test_a_walk_ends_when_it_has_found_as_many_as_the_tallies_say(url: str
         await store.jobs.insert([new_job(queue="mail") for _ in range(2)])
         found = await store.jobs.page(JobFilter(queues=("mail",)), 10)
     assert (len(found.jobs), found.looked_at, found.next_cursor) == (2, 2, None)
+
+
+async def test_a_deep_check_reads_the_jobs_of_a_range_and_no_others(history: str) -> None:
+    script = load_scripts("holdfast")["health/check_places"]
+    bounds = [f"01a00000-0000-7000-8000-{n:012}" for n in (20_000, 21_000)]
+    async with connected(history) as connection:
+        await connection.execute("set plan_cache_mode = force_generic_plan; set jit = off")
+        found = await connection.fetchval(f"explain (analyze, format json) {script}", *bounds)
+    assert "Nested Loop" not in found
+    [plan] = json.loads(found)
+    assert dict(rows_read(plan["Plan"], [*JOB_TABLES, "lease"]))
+    assert max(rows for _, rows in rows_read(plan["Plan"], [*JOB_TABLES, "lease"])) == 1_000
 
 
 JOB_TABLES = {

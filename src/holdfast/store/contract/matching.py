@@ -100,6 +100,8 @@ class Piece(NamedTuple):
     @classmethod
     def of(cls, value: Scalar) -> Piece:
         match value:
+            case str() if _PLAIN.fullmatch(value):
+                return cls(f'"{value}"', Unusual.ESCAPED)
             case str():
                 return cls(max(_PLAIN.findall(value), key=len, default=""), Unusual.ESCAPED)
             case bool() | None:

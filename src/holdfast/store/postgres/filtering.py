@@ -16,7 +16,7 @@ PATTERNS = {Unusual.ESCAPED: r"\\u", Unusual.EXPONENT: r"[0-9][eE]"}
 
 
 def parameters(which: JobFilter) -> tuple[object, ...]:
-    """The parameters of the parts `walked` and `filtered`; None means any."""
+    """The parameters of the parts `walked`, `filtered` and `body_fits`; None means any."""
     states = which.states_possible
     schedule = None if which.schedule is None else Piece.of(which.schedule)
     return (
@@ -48,6 +48,13 @@ def json_test(which: JobFilter) -> BodyTest | None:
     if which.args or which.schedule is not None:
         return BodyTest((), which.args, which.schedule)
     return None
+
+
+def reads_a_range(which: JobFilter) -> bool:
+    """Whether the bodies of a step are a range of the table: the filter asks something of bodies,
+    and leaves out no place, so that all bodies between two walked jobs are of walked jobs."""
+    asks = which.tags or which.args or which.schedule or which.created_after or which.created_before
+    return bool(asks) and not which.ids and which.states_possible == frozenset(JobState)
 
 
 def _searched(piece: Piece | None) -> tuple[str | None, str | None]:

@@ -16,7 +16,7 @@ from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.records import ALL, Outcome, Page
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Session
-from holdfast.store.postgres.filtering import json_test, parameters
+from holdfast.store.postgres.filtering import json_test, parameters, reads_a_range
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.telemetry import tallies
 from holdfast.store.walks import Walk
@@ -25,6 +25,8 @@ LOOK = 20_000
 """How many jobs a page looks at, unless it is told."""
 BODIES = 4_000
 """How many bodies a step gives to Python at most."""
+BODIES_OF_A_PAGE = 8_000
+"""After so many bodies a page ends, however few jobs it has looked at."""
 
 
 class PostgresReading(JobVerbs):
@@ -60,7 +62,7 @@ class PostgresReading(JobVerbs):
             await session.execute("jobs/begin_reading")
             meant, most = await _spelled_out(session, which)
             walk = Walk(limit, cursor, look or LOOK, most=most)
-            await _walk(session, walk, meant)
+            await _walk(session, walk, meant, BODIES_OF_A_PAGE)
             records = await session.fetch("jobs/get", walk.ids, 1)
             reached = await _created_at(session, walk.stopped_at)
             return walk.page([rows.job(row) for row in records], reached)
@@ -93,13 +95,16 @@ async def _spelled_out(session: Session, which: JobFilter) -> tuple[JobFilter, i
     return which.spelled_out(there), most if which.is_tallied or not most else None
 
 
-async def _walk(session: Session, walk: Walk, which: JobFilter) -> None:
-    """Take steps until the page is full or the walk is over."""
-    values, test = parameters(which), json_test(which)
-    while step := walk.step if test is None else min(walk.step, BODIES):
-        limit = walk.room if test is None else step
+async def _walk(session: Session, walk: Walk, which: JobFilter, bodies: int = ALL) -> None:
+    """Take steps until the page is full or the walk is over, or Python has looked at so many
+    bodies. A step ends with as many bodies as it may give, and the next one looks at as many jobs
+    as that took."""
+    values, test, whole = parameters(which), json_test(which), reads_a_range(which)
+    most, given = ALL, 0
+    while given < bodies and (step := min(walk.step, most)):
+        limit = walk.room if test is None else BODIES
         found = await session.fetch(
-            "jobs/page", *values, test is not None, walk.cursor, step, limit
+            "jobs/page", *values, test is not None, walk.cursor, step, limit, whole
         )
         [(_, looked_at, last, *_), *_] = found
         hits = [row for row in found if row["job_id"] is not None]
@@ -111,6 +116,9 @@ async def _walk(session: Session, walk: Walk, which: JobFilter) -> None:
             or (row["args"] is not None and test.fits((), row["args"], row["headers"]))
         ]
         walk.add(fitting, looked_at, None if last is None else str(last), ended=ended)
+        if test is not None:
+            given += len(hits)
+            most = looked_at if len(hits) == limit else most
 
 
 async def _counted_in_steps(session: Session, which: JobFilter) -> dict[JobState, int]:

@@ -34,6 +34,8 @@ AHEAD_COUNTED = 1_000
 """How many jobs before a job are counted: beyond that only "many" matters."""
 LOOK = 20_000
 """How many jobs a page looks at, unless it is told."""
+LOOK_AT_JSON = 10_000
+"""The same where Python reads the JSON of every body."""
 AFTER_ALL = "\U0010ffff"
 
 
@@ -56,7 +58,7 @@ class SqliteReading(Verbs):
     async def page(
         self, which: JobFilter, limit: int, cursor: str | None = None, look: int | None = None
     ) -> Page:
-        return await self._writer.read(lambda tx: page(tx, which, limit, cursor, look or LOOK))
+        return await self._writer.read(lambda tx: page(tx, which, limit, cursor, look))
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
         return await self._writer.read(lambda tx: count(tx, which))
@@ -143,12 +145,18 @@ def _happening(row: Row) -> Happening:
 
 
 def page(
-    tx: Transaction, which: JobFilter, limit: int, cursor: str | None = None, look: int = LOOK
+    tx: Transaction,
+    which: JobFilter,
+    limit: int,
+    cursor: str | None = None,
+    look: int | None = None,
 ) -> Page:
     meant, most = _spelled_out(tx, which)
     if not (arms := arms_of(meant)):
         return NO_JOBS
-    walk, values = Walk(limit, cursor, look, most=most), parameters(meant)
+    values = parameters(meant)
+    usual = LOOK_AT_JSON if meant.args and values["args_piece"] is None else LOOK
+    walk = Walk(limit, cursor, look or usual, most=most)
     sql = script("jobs/page").replace("{{walk}}", arms)
     while step := walk.step:
         _take(tx, walk, sql, values, step)
