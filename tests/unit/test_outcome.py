@@ -33,7 +33,7 @@ from holdfast.job.ends import (
 from holdfast.job.ids import new_job_id, new_worker_id
 from holdfast.job.outcome import Transition, decide, leave, undecidable, unwritable
 from holdfast.job.policy import Policy, Retention, encode_policy
-from holdfast.job.record import Claimed, Live
+from holdfast.job.record import Claimed, ErrorEntry, Live
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
@@ -127,6 +127,30 @@ def test_every_end_carries_the_ties_of_its_job(end: End) -> None:
     assert decide(tied, end).ties == Tie.NODE
     assert not decide(tied, end).is_plain_success
     assert decide(claimed(), end).ties == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"to": JobState.FAILED},
+        {"source": JobState.SCHEDULED},
+        {"spend": 0},
+        {"crash": 1},
+        {"bump": 1},
+        {"reason": ""},
+        {"error": ErrorEntry(1, "ValueError", "no")},
+        {"cool": 0.0},
+        {"drains": "tenant"},
+        {"steps": (object(),)},
+        {"ties": int(Tie.NODE)},
+        {"ties": int(Tie.PERMITS)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_success_with_anything_beside_it_is_not_plain(change: dict[str, Any]) -> None:
+    plain = decide(claimed(), Returned("7"))
+    assert plain.is_plain_success
+    assert not msgspec.structs.replace(plain, **change).is_plain_success
 
 
 def test_ends_of_last_resort_carry_the_ties_of_their_job_too() -> None:

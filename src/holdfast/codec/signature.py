@@ -293,6 +293,8 @@ class Signature:
             args = (*args[: place.index], context, *args[place.index :])
         elif place:
             kwargs[place.name] = context
+        if not self._by_name:  # mostly so: the values have all been given by their order
+            return args, kwargs
         for name, value in zip(self._by_name, values[self._count :], strict=True):
             match self.parameters.parameters[name].kind:
                 case Parameter.VAR_POSITIONAL:

@@ -53,6 +53,9 @@ LAST_RESORT_KEPT_FOR = 30 * DAY
 """Seconds that a job is kept which failed without its policy being asked."""
 
 
+_ONLY_RETURNED = (JobState.SUCCEEDED, JobState.RUNNING, 1, 0, 0, None, None, None, None, ())
+
+
 class Settles(StrEnum):
     """What becomes of a reserved part of a budget that no report settles, when an attempt ends."""
 
@@ -155,17 +158,19 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def _only_returned(self) -> bool:
+        """Asked of every end, so it is one comparison and not ten."""
         return (
-            self.to is JobState.SUCCEEDED
-            and self.source is JobState.RUNNING
-            and self.spend == 1
-            and not (self.crash or self.bump)
-            and self.reason is None
-            and self.error is None
-            and self.cool is None
-            and self.drains is None
-            and not self.steps
-        )
+            self.to,
+            self.source,
+            self.spend,
+            self.crash,
+            self.bump,
+            self.reason,
+            self.error,
+            self.cool,
+            self.drains,
+            self.steps,
+        ) == _ONLY_RETURNED
 
 
 def decide(  # noqa: C901 - one arm per line of the table it states

@@ -15,6 +15,7 @@ from holdfast.handlers.exceptions import end_of, refused, value_of
 from holdfast.handlers.processes import Processes
 from holdfast.handlers.registry import Mode
 from holdfast.handlers.threads import Threads
+from holdfast.job import fingerprint  # noqa: F401 - or the first failure would wait for its patterns
 from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,

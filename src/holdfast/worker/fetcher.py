@@ -14,7 +14,9 @@ jobs that may not be claimed ahead, the fetcher claims only jobs that begin at o
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 from holdfast.errors import StoreUnavailable
 from holdfast.handlers.registry import Mode
@@ -32,6 +34,8 @@ from holdfast.worker.queue_order import QueueOrder
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watch import Watch
+
+_queue, _ties = attrgetter("queue"), attrgetter("ties")
 
 PACE_SECONDS = 0.005
 """Seconds between two claims if each would bring only a small part of what may be held."""
@@ -268,12 +272,10 @@ class Fetcher:
             self._learn(asked, claimed)
             if self._meets_limits is not False and not asked <= self._hungry:
                 await self._look_for_openings()
-            for job in claimed:
-                if job.ties:
-                    if any(one.ties & PERMITS for one in claimed):
-                        self._meets_limits = True
-                    claimed = await self._fill_in(claimed)
-                    break
+            if any(map(_ties, claimed)):
+                if any(one.ties & PERMITS for one in claimed):
+                    self._meets_limits = True
+                claimed = await self._fill_in(claimed)
             self._admission.receive(claimed)
 
     async def _look_for_openings(self) -> None:
@@ -314,9 +316,7 @@ class Fetcher:
     def _give_back(self, wants: list[Want], claimed: Sequence[Claimed]) -> None:
         """Give back the permits for which no job came. A queue that gave all that was asked for
         may have more."""
-        got = dict.fromkeys((want.queue for want in wants), 0)
-        for job in claimed:
-            got[job.queue] += 1
+        got = Counter(map(_queue, claimed))
         for want in wants:
             self._permits.give(want.queue, want.limit - got[want.queue])
             if got[want.queue] == want.limit and want.queue in self._permits.slots:

@@ -9,8 +9,10 @@ slot until it returns, so that no more handlers run than there are slots.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
+from operator import attrgetter
 
 from holdfast.job.ends import End, HandedBack
 from holdfast.job.ids import JobId
@@ -26,6 +28,8 @@ from holdfast.worker.stuck import OnExhausted, StuckHandlers
 from holdfast.worker.timeouts import Timeouts
 
 UNFINISHED = HandedBack()
+
+_ends_by = attrgetter("ends_by")
 
 
 def _nobody(attempt: Attempt, transition: Transition) -> None:
@@ -90,15 +94,14 @@ class Runner:
 
     # Beginning ------------------------------------------------------------------------------
 
-    def dispatch(self, attempts: Iterable[Attempt]) -> None:
+    def dispatch(self, attempts: Sequence[Attempt]) -> None:
         """Give attempts to their lanes, in this order."""
-        by_queue: dict[str, list[Attempt]] = {}
-        soonest = NEVER
+        by_queue: defaultdict[str, list[Attempt]] = defaultdict(list)
         for attempt in attempts:
             job = attempt.job
             self.running[job.id] = attempt
-            by_queue.setdefault(job.queue, []).append(attempt)
-            soonest = min(soonest, attempt.ends_by)
+            by_queue[job.queue].append(attempt)
+        soonest = min(map(_ends_by, attempts), default=NEVER)
         if soonest != NEVER:
             self._timeouts.watch(soonest)
         for queue, some in by_queue.items():

@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from holdfast.job.ids import WorkerId
 from holdfast.job.passing import total_name
@@ -27,6 +28,8 @@ from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
+
+_ties = itemgetter("ties")
 
 ASK_EVERY_SECONDS = 1.0
 LATEST_COMMIT_SECONDS = 30
@@ -269,6 +272,8 @@ class PostgresClaiming(JobVerbs):
     async def _facts(self, found: Sequence[Record]) -> dict[str, NodeFacts] | None:
         """What a worker needs of the nodes among these jobs, without those that may simply begin;
         None if there are no nodes."""
+        if not any(map(_ties, found)):
+            return None
         nodes = [row["job_id"] for row in found if row["ties"] & NODE]
         if not nodes:
             return None

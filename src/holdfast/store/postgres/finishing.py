@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import msgspec
 
@@ -28,7 +29,7 @@ from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
-from holdfast.store.postgres.body import list_as_text
+from holdfast.store.postgres.body import list_as_text, plain_array
 from holdfast.store.postgres.buckets import throttle
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
@@ -37,6 +38,8 @@ from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.rows import STATES
 from holdfast.store.postgres.settling import FLOW_TRY_SECONDS, Settling, settle
 from holdfast.store.postgres.steps import record
+
+_state = attrgetter("state")
 
 LEASE_TRY_SECONDS = 0.1
 """How long a plain success waits for its lease. Workers and sweeps lock a lease only for one
@@ -100,7 +103,7 @@ class PostgresFinishing(JobVerbs):
         if not transitions:
             return []
         verdicts = await self._judge(transitions, reclaim)
-        if any(verdict.state is JobState.READY for verdict in verdicts):
+        if JobState.READY in map(_state, verdicts):
             self._skip_points.forget()
         return verdicts
 
@@ -113,7 +116,8 @@ class PostgresFinishing(JobVerbs):
         if asked.others or len(first) < len(transitions):
             require_legal_moves(transitions)
         verdicts = (await self._apply(asked)).verdicts
-        await self._explain_refusals([job for job in first if job not in verdicts], verdicts)
+        if len(verdicts) < len(first):
+            await self._explain_refusals([job for job in first if job not in verdicts], verdicts)
         answers = [verdicts[move.id] for move in transitions]
         if len(first) < len(transitions):
             await self._judge_twins(transitions, answers, reclaim)
@@ -267,10 +271,10 @@ class PostgresFinishing(JobVerbs):
 
     def _succeeding(self, moves: Sequence[Transition]) -> tuple[object, ...]:
         return (
-            [move.id for move in moves],
-            [move.fence for move in moves],
+            plain_array([move.id for move in moves]),
+            plain_array([move.fence for move in moves]),
             [move.result for move in moves],
-            [move.keep_for for move in moves],
+            plain_array([move.keep_for for move in moves]),
             None if self._waits_for_locks else milliseconds(LEASE_TRY_SECONDS),
         )
 
@@ -351,8 +355,6 @@ class PostgresFinishing(JobVerbs):
     async def _explain_refusals(
         self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]
     ) -> None:
-        if not refused:
-            return
         verdicts.update((name, Verdict(name, False)) for name in refused)
         for row in await self._connections.fetch("jobs/whereabouts", list(refused)):
             name = JobId(str(row["job_id"]))

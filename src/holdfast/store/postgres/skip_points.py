@@ -13,11 +13,14 @@ otherwise after fifty times what the last full scan took, so that full scans cos
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from operator import itemgetter
 from typing import Any
 
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
 FORGET_AFTER_SECONDS = 1.0
 REST_PER_FULL_SCAN = 50
+
+_point = itemgetter("queue", "priority", "seq")
 
 Stretches = tuple[list[str], list[int], list[int], list[int]]
 
@@ -60,9 +63,8 @@ class SkipPoints:
         so the first row of each is the lowest. A queue that came back `short` has none left."""
         for queue in short:
             self._points.pop(queue, None)
-        first: dict[tuple[str, int], int] = {}
-        for row in found:
-            first.setdefault((row["queue"], row["priority"]), row["seq"])
+        backwards = map(_point, reversed(found))
+        first = {(queue, priority): seq for queue, priority, seq in backwards}
         for (queue, priority), seq in first.items():
             if queue not in short:
                 self._points.setdefault(queue, {})[priority] = seq
