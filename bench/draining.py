@@ -19,6 +19,7 @@ from holdfast.client.client import Client
 from holdfast.job.state import LIVE, JobState
 
 SLOTS = 1_000
+OFTEN = 0.002
 
 Counts = Mapping[JobState, int]
 
@@ -34,6 +35,8 @@ class Load:
     calls: int
     fill: Callable[[Program], Awaitable[object]]
     unmarked: int = 0
+    look_every: float = OFTEN
+    """Seconds between two looks whether all have ended, once every handler was called."""
 
 
 def numbered(jobs: int, role: str = "noop") -> Load:
@@ -92,7 +95,7 @@ async def _let_go(client: Client, workers: int) -> None:
 async def _timed(client: Client, running: Workers, load: Load) -> Sample:
     await running.have_marked(load.calls)
     handled = time.monotonic()
-    await _none_is_live(client)
+    await _none_is_live(client, load.look_every)
     ended = time.monotonic()
     marks = running.marks()
     _verify_calls(load, [number for number, _ in marks])
@@ -100,14 +103,14 @@ async def _timed(client: Client, running: Workers, load: Load) -> Sample:
     return {"rate": load.jobs / (ended - began), "tail_ms": 1000 * (ended - handled)}
 
 
-async def _none_is_live(client: Client) -> None:
+async def _none_is_live(client: Client, look_every: float) -> None:
     """Cheaper to ask than how many have ended, and the same answer: jobs are never lost, which
     the counts prove afterwards."""
     give_up = time.monotonic() + 30
     while counts := await client.count(states=LIVE):
         if time.monotonic() > give_up:
             raise RuntimeError(f"all handlers ran, but the store still shows {counts}")
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(look_every)
 
 
 def _verify_calls(load: Load, numbers: list[int]) -> None:

@@ -83,9 +83,9 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-async def until_finished(finished: Callable[[], Awaitable[bool]]) -> None:
+async def until_finished(finished: Callable[[], Awaitable[bool]], look_every: float) -> None:
     give_up = time.monotonic() + FINISHED
     while not await finished():
         if time.monotonic() > give_up:
             raise RuntimeError("all handlers ran, but the store does not show all jobs finished")
-        await asyncio.sleep(0.003)
+        await asyncio.sleep(look_every)
