@@ -15,6 +15,7 @@ from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.ties import NO_TIES, Tie
+from holdfast.job.undo import Undo, encode_undo
 from tests.conformance.builders import FAILED, RAISED, RETURNED, Scene, new_job
 from tests.conformance.signalling import send, signals_of, take
 
@@ -309,3 +310,59 @@ async def test_recall_gives_the_steps_and_the_signals_of_jobs(scene: Scene) -> N
     }
     assert [one.taken_by for one in found[both.id].signals] == ["took", None]
     assert await scene.store.steps.recall([]) == {}
+
+
+SAID: tuple[dict[str, Any], ...] = (
+    {"result": '{"paid":4200}'},
+    {"result": '"\\u0000 ü"', "version": "2", "tries": 3},
+    {"kind": "SMTPError", "message": "no such user", "tries": 3},
+    {"seconds": 60.0, "kind": "Busy", "message": "later", "tries": 2},
+    {"seconds": float("inf")},
+    {"seconds": None, "awaits": "paid"},
+    {"result": "1", "undo": encode_undo(Undo("refund", "paid", "undo", "{}"))},
+)
+
+
+async def left_by(scene: Scene, *records: StepRecord) -> list[tuple[list[Step], int]]:
+    """What these records leave of each job when they are written together: its steps and ties."""
+    assert await scene.store.steps.record(records) == [True] * len(records)
+    left = []
+    for job in dict.fromkeys(one.id for one in records):
+        steps = [msgspec.structs.replace(step, fence=0) for step in await steps_of(scene, job)]
+        left.append((steps, (await scene.job(job)).ties))
+    return left
+
+
+@pytest.mark.parametrize("said", SAID)
+async def test_a_record_alone_leaves_what_it_leaves_in_a_batch(
+    scene: Scene, said: dict[str, Any]
+) -> None:
+    """First as the first record of its job, then of a later attempt, then once more."""
+    jobs = [await scene.running() for _ in range(3)]
+    for names in (["pay"], ["pay", "ship"], ["pay"]):
+        for name in names:
+            alone, one, other = (record_of(job, name, 1, **said) for job in jobs)
+            [by_itself] = await left_by(scene, alone)
+            assert await left_by(scene, one, other) == [by_itself, by_itself]
+        for job in jobs:
+            assert (await scene.finish(job, HandedBack())).accepted
+        claimed = {job.id: job for job in await scene.claim(3)}
+        jobs = [claimed[job.id] for job in jobs]
+    zombies = [record_of(job, "late", 9, **said) for job in jobs]
+    old = [msgspec.structs.replace(one, fence=one.fence - 1) for one in zombies]
+    assert await scene.store.steps.record(old[:1]) == [False]
+    assert await scene.store.steps.record(old[1:]) == [False, False]
+    for job in jobs:
+        assert "late" not in await names_of(scene, job.id)
+
+
+async def test_what_a_claim_brings_of_steps_and_signals_is_what_a_look_finds(scene: Scene) -> None:
+    """A store may read them with the claim, or leave that to `recall`."""
+    woken = await with_step(scene, WasSuspended(60.0))
+    assert await send(scene, woken.id) is not None
+    assert await scene.store.jobs.resume([woken.id])
+    plain = await scene.enqueue()
+    for job in await scene.claim(2):
+        found = await scene.store.steps.recall([job.id])
+        assert (job.id in found) is (job.id == woken.id != plain)
+        assert job.recalled is None or job.recalled == found[job.id]

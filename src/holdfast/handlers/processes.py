@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from multiprocessing.context import SpawnProcess
 
+import msgspec
+
 from holdfast.handlers import child, wire
 from holdfast.handlers.registry import Handler
 from holdfast.job.ends import End, WorkerLost
@@ -136,7 +138,7 @@ class Processes:
             name_in_child(function.__module__),
             function.__qualname__,
             handler.name,
-            job,
+            job if job.recalled is None else msgspec.structs.replace(job, recalled=None),
             keep_result,
             around.importable_hooks if around is not None else (),
             carried,

@@ -19,6 +19,7 @@ from holdfast.errors import Unreadable
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.json_text import shown_value
 from holdfast.job.policy import decode_policy
+from holdfast.job.signal import Recalled
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.ties import NO_TIES, Tie
 from holdfast.job.unique import Unique
@@ -122,7 +123,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     `attempts + 1`. `ready_at` and `claimed_at` are the store's clock: when the job took its
     position in the line, which a job that is handed back keeps, and when it was claimed. `ahead`
     says that no slot was free for it: should the worker die, the job counts as one that had not
-    begun. `node` is there if the store has read it with the claim.
+    begun. `node` and `recalled` are there if the store has read them with the claim.
     """
 
     state: ClassVar[JobState] = JobState.RUNNING
@@ -146,6 +147,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     ahead: bool = False
     ties: int = NO_TIES
     node: NodeFacts | None = None
+    recalled: Recalled | None = None
 
     def __repr__(self) -> str:
         return f"<job {self.id} of {self.task}, attempt {self.attempt}>"

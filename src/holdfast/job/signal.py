@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +19,7 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.json_text import shown_value
+from holdfast.job.step import Step
 
 LONGEST_NAME = 200
 """The longest name or key of a signal."""
@@ -117,6 +119,14 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     def value(self) -> object:
         """What was sent, as a JSON value; None also once it was taken."""
         return shown_value(self.value_json)
+
+
+class Recalled(NamedTuple):
+    """What a job has written down and what it was sent, each in its order: what an attempt needs
+    that goes on where another one left."""
+
+    steps: list[Step]
+    signals: list[Signal]
 
 
 class SignalWait(msgspec.Struct, frozen=True):

@@ -46,7 +46,7 @@ class StepRecord(msgspec.Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """What it takes in the store, roughly in bytes."""
-        return sum(len(text) for text in (self.name, self.result, self.message) if text)
+        return len(self.name) + len(self.result or "") + len(self.message or "")
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,4 +96,4 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int:
         """What it takes in the store, roughly in bytes."""
-        return sum(len(text) for text in (self.name, self.result_json, self.message) if text)
+        return len(self.name) + len(self.result_json or "") + len(self.message or "")

@@ -16,7 +16,7 @@ import inspect
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, Protocol
@@ -41,6 +41,7 @@ from holdfast.job.requests import (
 from holdfast.job.retry import Retry, exception_names
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, clean, describe
+from holdfast.job.ties import Tie
 from holdfast.steps.calling import Chosen
 from holdfast.steps.results import result_type
 
@@ -54,6 +55,7 @@ LOOK_SECONDS = 0.1
 """Seconds between two looks of a waiting thread whether it is to stop."""
 
 LONGEST_NAME = 200
+STEPS = int(Tie.STEPS)
 _NUMBERED = re.compile(r"#\d+\Z")
 
 WITHIN: ContextVar[str] = ContextVar("holdfast-step")
@@ -131,7 +133,7 @@ class StepRunner:
         times = self._names.get(name, 0) + 1
         if times == 1:
             checks.text("the name of a step", name, LONGEST_NAME)
-            if _NUMBERED.search(name):
+            if "#" in name and _NUMBERED.search(name):
                 expected = "a name without a number behind #: repeated names are numbered so"
                 raise BadOption("the name of a step", expected, name)
         self._names[name] = times
@@ -178,8 +180,16 @@ class StepRunner:
             except Exception as error:  # noqa: BLE001 - the function is the user's code
                 await self._failed(name, tries, error, chosen)
                 continue
-            said = {"version": chosen.version, "undo": chosen.undo}
-            record = self._record(name, tries=tries, result=text, **said)
+            record = StepRecord(
+                self._claimed.id,
+                self._claimed.fence,
+                name,
+                0,
+                tries,
+                text,
+                version=chosen.version,
+                undo=chosen.undo,
+            )
             await self._keep(record, lazy=chosen.lazy)
             return given
 
@@ -315,7 +325,11 @@ class StepRunner:
         return StepRecord(self._claimed.id, self._claimed.fence, name, 0, **said)
 
     async def _found(self, name: str) -> Step | None:
-        """A look counts as under way: nobody leaves the handler before what it finds is done."""
+        """A look counts as under way: nobody leaves the handler before what it finds is done. A job
+        that no attempt has recorded a step of came without the tie: its worker is not asked."""
+        if not self._claimed.ties & STEPS:
+            self._require_staying()
+            return None
         self._running += 1
         try:
             answer = await self._ask(FindStep(name))
@@ -328,15 +342,13 @@ class StepRunner:
                 raise TypeError(f"a look for a step was answered by {other!r}")
 
     async def _keep(self, record: StepRecord, *, lazy: bool) -> None:
-        match await self._ask(KeepStep(record, lazy)):
-            case StepKept():
-                return
-            case other:
-                raise TypeError(f"a record of a step was answered by {other!r}")
+        answer = await self._ask(KeepStep(record, lazy))
+        if not isinstance(answer, StepKept):
+            raise TypeError(f"a record of a step was answered by {answer!r}")
 
-    async def _ask(self, request: Request) -> Answer:
+    def _ask(self, request: Request) -> Coroutine[Any, Any, Answer]:
         self._require_staying()
-        return await self._way.ask(request)
+        return self._way.ask(request)
 
 
 async def _coroutine(name: str, value: Any) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -71,9 +71,9 @@ class Attempt:
     resources around it are, on the loop. `observed` is there only while somebody subscribes to job
     events. `taken` is the end that the handler itself has written in a transaction of its own,
     which may be open still. `error` is what the handler raised in this process, until its failure
-    is reported. `journal` is there once the handler has asked for a step, and `streams` once it has
-    written to one. `passed` is what the job passes, once the handler has named a limit, and `spent`
-    what it has reported of budgets.
+    is reported. `journal` is there once the handler has said something of a step, and `streams`
+    once it has written to one. `passed` is what the job passes, once the handler has named a limit,
+    and `spent` what it has reported of budgets.
     """
 
     __slots__ = (
@@ -192,8 +192,8 @@ class Attempt:
         """The end of the handler, once everything is written that it has said before."""
         return await self._answers.end(self, end)
 
-    async def ask(self, request: Request) -> Answer:
-        return await self._answers.answer(self, request)
+    def ask(self, request: Request) -> Coroutine[Any, Any, Answer]:
+        return self._answers.answer(self, request)
 
     def ask_sync(self, request: Request) -> Answer:
         return self._answers.answer_sync(self, request)

@@ -26,10 +26,9 @@ from holdfast.job.requests import (
     Wait,
 )
 from holdfast.job.sealed import is_sealed, read_envelope, why_closed
-from holdfast.job.signal import Signal
+from holdfast.job.signal import Recalled, Signal
 from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
-from holdfast.store.contract.steps import Recalled
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.journal import Journal, TooMuch
 from holdfast.worker.setup import WorkerSetup
@@ -75,9 +74,7 @@ class StepAnswers:
 
     async def _find(self, attempt: Attempt, name: str) -> Answer:
         """The steps of a job are loaded once in an attempt, and only if it has any."""
-        journal = attempt.journal
-        if journal is None:
-            journal = attempt.journal = Journal(loaded=not attempt.job.ties & STEPS)
+        journal = _journal_of(attempt)
         if not journal.loaded:
             async with journal.lock:
                 answer = await self._at_last(attempt, LOAD, partial(self._fill, attempt, journal))
@@ -88,18 +85,22 @@ class StepAnswers:
 
     async def _fill(self, attempt: Attempt, journal: Journal) -> Answer:
         """Another step of the attempt may have done it while this one waited for the lock. The job
-        may have been woken by a signal, so its signals come with its steps."""
+        may have been woken by a signal, so its signals come with its steps. Both may have come with
+        the claim: nobody but this attempt has changed them since, and signals are looked for again
+        where they are not enough."""
         if not journal.loaded:
-            steps, journal.signals = await self._recalls.submit(attempt.job.id)
-            journal.fill(steps)
+            recalled = attempt.job.recalled or await self._recalls.submit(attempt.job.id)
+            journal.fill(recalled.steps)
+            journal.signals = recalled.signals
         return _KEPT
 
     async def keep(
         self, attempt: Attempt, given: Sequence[StepRecord], *, lazy: bool = False
     ) -> Answer:
         """Write records down; lazy ones later, with the next."""
-        if attempt.is_over or (journal := attempt.journal) is None:
+        if attempt.is_over:
             return _GONE
+        journal = _journal_of(attempt)
         try:
             for record in given:
                 journal.add(record, attempt.job, self._options)
@@ -118,8 +119,9 @@ class StepAnswers:
         """Signals may come at any time, so the store is asked if those that were seen are not
         enough: nobody but this attempt takes what was seen. They are taken with the next write: if
         the worker dies before that, they are kept, and the next attempt takes the same ones."""
-        if attempt.is_over or (journal := attempt.journal) is None:
+        if attempt.is_over:
             return _GONE
+        journal = _journal_of(attempt)
         kept = journal.kept_signals(request.steps)
         if len(kept) < request.least:
             looking = partial(self._looked, attempt, journal)
@@ -144,9 +146,9 @@ class StepAnswers:
         return _KEPT
 
     def _leave(self, attempt: Attempt, record: StepRecord) -> Answer:
-        if attempt.is_over or attempt.journal is None:
+        if attempt.is_over:
             return _GONE
-        attempt.journal.wait(record)
+        _journal_of(attempt).wait(record)
         return LeaveHandler()
 
     async def _written(self, records: Sequence[StepRecord]) -> Answer:
@@ -160,6 +162,8 @@ class StepAnswers:
 
     async def _record(self, many: Sequence[Sequence[StepRecord]]) -> list[bool]:
         """Write the records of several attempts. All records of an attempt have one fence."""
+        if len(many) == 1:
+            return [all(await self._steps.record(many[0]))]
         kept = iter(await self._steps.record([one for some in many for one in some]))
         return [all(list(islice(kept, len(some)))) for some in many]
 
@@ -170,6 +174,14 @@ class StepAnswers:
     async def _look(self, ids: Sequence[JobId]) -> list[list[Signal]]:
         found = await self._signals.of(ids)
         return [found.get(job, []) for job in ids]
+
+
+def _journal_of(attempt: Attempt) -> Journal:
+    """Handlers look for a step before they record it, if an earlier attempt may have done so: then
+    the journal is loaded here. A handler of a job without steps does not look."""
+    if attempt.journal is None:
+        attempt.journal = Journal(loaded=not attempt.job.ties & STEPS)
+    return attempt.journal
 
 
 def _taking(attempt: Attempt, request: TakeSignals, signal: Signal) -> StepRecord:

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from holdfast.job.ids import JobId
-from holdfast.job.signal import Signal
+from holdfast.job.signal import Recalled
 from holdfast.job.step import Step, StepRecord
-
-
-class Recalled(NamedTuple):
-    """What a job has written down and what it was sent, each in its order."""
-
-    steps: list[Step]
-    signals: list[Signal]
 
 
 class Steps(Protocol):

@@ -7,8 +7,8 @@ from typing import Any
 
 from holdfast.job.checks import LONGEST_WAIT
 from holdfast.job.ids import JobId
+from holdfast.job.signal import Recalled
 from holdfast.job.step import Step, StepRecord
-from holdfast.store.contract.steps import Recalled
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.signals import to_signal
 
@@ -52,6 +52,8 @@ async def record(on: Connections | Session, records: Sequence[StepRecord]) -> li
     """Write records on a connection of the store, or within the transaction of a session. Records
     that take signals need a transaction. The lease is locked by the first statement, so nothing
     comes between the two."""
+    if len(records) == 1 and records[0].takes is None:
+        return [await _record_one(on, records[0])]
     first = _first_of_each(records)
     rows = await on.timed(
         "steps/record",
@@ -73,6 +75,26 @@ async def record(on: Connections | Session, records: Sequence[StepRecord]) -> li
         ids, names = [one.id for one in taking], [one.name for one in taking]
         await on.fetch("signals/take", ids, [one.takes for one in taking], names)
     return [(one.id, one.fence) in held for one in records]
+
+
+async def _record_one(on: Connections | Session, one: StepRecord) -> bool:
+    """The way of a handler whose steps come one after the other, each of which waits for this."""
+    rows = await on.timed(
+        "steps/record_one",
+        one.id,
+        one.fence,
+        one.name,
+        one.n,
+        one.tries,
+        one.result,
+        one.kind,
+        one.message,
+        one.version,
+        None if one.seconds is None else min(one.seconds, LONGEST_WAIT),
+        one.awaits,
+        one.undo,
+    )
+    return bool(rows)
 
 
 def _first_of_each(records: Sequence[StepRecord]) -> Sequence[StepRecord]:

@@ -19,7 +19,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, ErrorEntry, Job, NewJob, NodeFacts, Progress
 from holdfast.job.sealed import HELD, MARK, altered, is_sealed, read_envelope, shown
-from holdfast.job.signal import NewSignal, Signal
+from holdfast.job.signal import NewSignal, Recalled, Signal
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, clean
@@ -128,6 +128,8 @@ class Records:
         """The job as its worker takes it. If any of its texts does not open, its arguments say so
         instead: then no handler is given the job."""
         node = self.node(job.node)
+        if job.recalled is not None:
+            job = _replace(job, recalled=self.recalled(job.id, job.recalled))
         if not (is_sealed(job.args) or is_sealed(job.checkpoint)):
             return job if node is job.node else _replace(job, node=node)
         owner, task = self.owner(job.id), job.task
@@ -147,6 +149,13 @@ class Records:
             for upstream, result in facts.results.items()
         }
         return _replace(facts, results=opened)
+
+    def recalled(self, job: JobId, recalled: Recalled) -> Recalled:
+        """As whoever reads steps and signals gets them."""
+        return Recalled(
+            [self.step(job, one) for one in recalled.steps],
+            [self.signal(job, one) for one in recalled.signals],
+        )
 
     def is_held(self, job: Claimed) -> bool:
         """Whether the unique key of the job has to be known for its arguments to be opened."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.job.ids import JobId
+from holdfast.job.signal import Recalled
 from holdfast.job.step import Step, StepRecord
-from holdfast.store.contract.steps import Recalled, Steps
+from holdfast.store.contract.steps import Steps
 from holdfast.store.sealed.records import Records
 
 
@@ -27,11 +28,5 @@ class SealedSteps:
 
     async def recall(self, ids: Sequence[JobId]) -> dict[JobId, Recalled]:
         """As `load`, and as `SealedSignals.of`."""
-        records = self._records
-        return {
-            job: Recalled(
-                [records.step(job, one) for one in some.steps],
-                [records.signal(job, one) for one in some.signals],
-            )
-            for job, some in (await self._steps.recall(ids)).items()
-        }
+        found = await self._steps.recall(ids)
+        return {job: self._records.recalled(job, some) for job, some in found.items()}

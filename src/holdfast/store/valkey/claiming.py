@@ -12,7 +12,10 @@ still in order.
 The bodies of many jobs are read by a plain command after the script: on its way through Lua a body
 is copied four times. Nodes come with their bodies and with what their worker would ask for next
 (`Claimed.node`), so that a hop from node to node is two round trips: a command of its own would
-wait behind the script that ends other nodes, and the server would then wait for the worker.
+wait behind the script that ends other nodes, and the server would then wait for the worker. A job
+that goes on where another attempt left comes with its steps and signals (`Claimed.recalled`), if
+they are few and so are the jobs: so a signal takes as many round trips to its handler as an
+enqueue.
 
 A claim whose reply is lost is not repeated. The jobs belong to the worker, which compares what the
 store says it runs with what it knows. `Restarts` makes it do the same after a restart of the
@@ -28,11 +31,13 @@ import msgspec
 
 from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
+from holdfast.job.signal import Recalled
 from holdfast.store.contract.records import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, gathered
 from holdfast.store.valkey.node_facts import facts_in
 from holdfast.store.valkey.server import Restarts
+from holdfast.store.valkey.steps import to_recalled
 
 _replace = msgspec.structs.replace
 
@@ -85,7 +90,8 @@ class ValkeyClaiming(ValkeyVerbs):
         self, partition: int, worker: WorkerId, wants: Wants, known: Known
     ) -> list[Read]:
         answer = await self._claimed(partition, worker, wants, known)
-        nodes = facts_in(answer.pop()) if len(answer) % 4 == 2 else {}
+        told, recalled = answer.pop() if len(answer) % 4 == 2 else ((), ())
+        nodes = facts_in(told)
         taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
         if len(taken) > INLINE_BODIES:
             taken = await self._with_bodies(partition, taken)
@@ -97,6 +103,11 @@ class ValkeyClaiming(ValkeyVerbs):
             found = [
                 (record, _replace(job, node=nodes[job.id]) if job.id in nodes else job)
                 for record, job in found
+            ]
+        if recalled:
+            remembered = _remembered(recalled)
+            found = [
+                (record, _replace(job, recalled=remembered.get(job.id))) for record, job in found
             ]
         return found
 
@@ -173,6 +184,12 @@ def _read(taken: list[Taken]) -> tuple[list[Read], list[str]]:
         except Exception:  # noqa: BLE001 - whatever it is, the job is put aside, where doctor looks
             unread.append(one[0].decode())
     return found, unread
+
+
+def _remembered(told: Sequence[Any]) -> dict[str, Recalled]:
+    """What `recall` in `lua/parts/claiming.lua` has noted."""
+    each = zip(told[::3], told[1::3], told[2::3], strict=True)
+    return {job_id.decode(): to_recalled(steps, signals) for job_id, steps, signals in each}
 
 
 def _in_line(answers: list[list[Read]], wants: Wants) -> list[Claimed]:

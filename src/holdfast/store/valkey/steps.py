@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.job.ids import JobId
+from holdfast.job.signal import Recalled
 from holdfast.job.step import Step, StepRecord
-from holdfast.store.contract.steps import Recalled
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import NewStepRow, StepRow
 from holdfast.store.valkey.moments import finite, to_datetime, to_optional_datetime
@@ -54,7 +54,7 @@ class ValkeySteps(ValkeyVerbs):
         answers = await to.commands(reads) if reads else []
         some = zip(wanted, answers[::2], answers[1::2], strict=True)
         return {
-            job: Recalled(_steps(of_steps), to_signals(of_signals))
+            job: to_recalled(of_steps, of_signals)
             for job, of_steps, of_signals in some
             if of_steps or of_signals
         }
@@ -76,6 +76,11 @@ def new_step_row(one: StepRecord) -> NewStepRow:
         one.takes or False,
         _or_false(one.undo),
     )
+
+
+def to_recalled(of_steps: Sequence[bytes], of_signals: Sequence[bytes]) -> Recalled:
+    """What the hashes of a job say."""
+    return Recalled(_steps(of_steps), to_signals(of_signals))
 
 
 def _or_false(text: str | None) -> str | bool:

@@ -3,6 +3,9 @@ select l.job_id, l.fence, l.ties
 from json_each(?) as wanted
 cross join holdfast_lease as l on l.job_id = wanted.value
 
+-- name: held alone
+select job_id, fence, ties from holdfast_lease where job_id = ?
+
 -- name: keep
 insert into holdfast_step (
     job_id, name, n, fence, tries, result, kind, message, version, until, at, awaits, undo

@@ -4,8 +4,9 @@
 -- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then id,
 -- record, body and progress of each job. A worker whose own lease has lapsed gets nothing, and
 -- neither does anybody while all queues are paused; paused tasks are passed over. More
--- than `inline` jobs come without their bodies, but for nodes. If nodes are among the jobs there is one
--- answer more: that of `facts_of`.
+-- than `inline` jobs come without their bodies, but for nodes. If jobs with ties are among them there is one
+-- answer more: that of `facts_of` for nodes, and then id, steps and signals of each job that has some. A
+-- worker reads these by itself where they are many.
 --
 -- A fence is at least the server's time in milliseconds, shifted by the six bits that count how
 -- often the job was taken. A server that lost its last writes continues from an older record, and
@@ -17,7 +18,7 @@
 -- All jobs make the same move, so each set is changed once for all of them and not job by job.
 -- Removals go first: a server without memory allows them, and after a first write it allows the
 -- others too.
-local JOB_BATCH = 1000
+local JOB_BATCH, MOST_RECALLED = 1000, 32
 local lease = redis.call('ZSCORE', partition .. ':leases', worker)
 if not lease or tonumber(lease) <= moment then
     return {moment}
@@ -33,7 +34,7 @@ end
 
 local wanted = cmsgpack.unpack(wants)
 local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
-local ids, served, ahead, answer, texts, held, timeouts, nodes, node_places, limited
+local ids, served, ahead, answer, texts, held, timeouts, nodes, node_places, limited, recalled
 
 -- Note picked jobs: member, priority, …, where so many of the same want were picked before.
 local function note_picked(picked, before, free)
@@ -66,10 +67,34 @@ local function next_fence(fence)
     return grown * 64 + math.min(fence % 64 + 1, 63)
 end
 
+-- False also for a key that is no hash: whoever needs the steps hears of that, and not the claim.
+local function is_short(key)
+    local length = redis.pcall('HLEN', key)
+    return type(length) == 'number' and length <= MOST_RECALLED
+end
+
+local function recall(id)
+    local steps, signals = partition .. ':st:' .. id, partition .. ':sg:' .. id
+    if is_short(steps) and is_short(signals) then
+        recalled[#recalled + 1] = id
+        recalled[#recalled + 1] = redis.call('HGETALL', steps)
+        recalled[#recalled + 1] = redis.call('HGETALL', signals)
+    end
+end
+
+local function note_ties(n, ties, is_one_of_few)
+    if bit.band(ties, TIE_NODE) ~= 0 then
+        nodes[#nodes + 1], node_places[#node_places + 1] = ids[n], n
+    end
+    if is_one_of_few and bit.band(ties, TIE_STEPS) ~= 0 then
+        recall(ids[n])
+    end
+end
+
 local function give(n, record, body)
     local id = ids[n]
-    if bit.band(record[TIES], TIE_NODE) ~= 0 then
-        nodes[#nodes + 1], node_places[#node_places + 1] = id, n
+    if record[TIES] ~= 0 then
+        note_ties(n, record[TIES], body)
     end
     record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
     record[FENCE], record[AHEAD] = next_fence(record[FENCE]), ahead[n]
@@ -92,7 +117,7 @@ end
 -- Nothing is written yet: an error means that a job has no record or body that can be read.
 local function give_all()
     answer, texts, held, timeouts = {string.format('%.0f', moment)}, {}, {}, {}
-    nodes, node_places = {}, {}
+    nodes, node_places, recalled = {}, {}, {}
     local with_bodies = #ids <= tonumber(inline)
     for first = 1, #ids, JOB_BATCH do
         local last = math.min(first + JOB_BATCH - 1, #ids)
@@ -209,11 +234,11 @@ local function claim_jobs(choose_from, with_limits)
     for name, jobs in pairs(by_name) do
         count_claimed(name, jobs)
     end
-    if #nodes > 0 then
+    if #nodes > 0 or #recalled > 0 then
         if #ids > tonumber(inline) then
             bring_bodies_of_nodes()
         end
-        answer[#answer + 1] = facts_of(nodes)
+        answer[#answer + 1] = {facts_of(nodes), recalled}
     end
     return answer
 end
