@@ -237,7 +237,7 @@ CREATE TABLE holdfast_job (
     unique_key text,
     unique_states text,
     args text not null
-);
+, passes text);
 
 CREATE TABLE holdfast_leader (
     role text primary key,
@@ -282,11 +282,6 @@ CREATE TABLE holdfast_limit_rule (
     retired integer not null default 0,
     revision integer not null default 1
 ) without rowid;
-
-CREATE TABLE holdfast_limited (
-    job_id text primary key,
-    buckets text not null
-, costs text, weight integer not null default 1) without rowid;
 
 CREATE TABLE holdfast_line (
     id integer primary key,

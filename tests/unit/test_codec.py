@@ -642,3 +642,37 @@ def test_pydantic_is_never_imported_by_the_codec() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+SEVEN = UUID(int=7)
+
+
+def by_number(other: list[float], key: int) -> None: ...
+def by_text(other: list[float], *, key: str = "all") -> None: ...
+def by_level(other: list[float], key: Level = Level.HIGH) -> None: ...
+def by_number_of_level(other: list[float], key: int = Level.HIGH) -> None: ...
+def by_either(other: list[float], key: str | int = 3) -> None: ...
+def by_id(other: list[float], key: UUID = SEVEN) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("handler", "key"),
+    [
+        (by_number, 2**70),
+        (by_text, "snow \u2603"),
+        (by_level, Level.HIGH),
+        (by_number_of_level, 4),
+        (by_either, "one"),
+        (by_id, UUID(int=8)),
+    ],
+)
+def test_an_argument_that_is_read_alone_is_that_of_the_whole_call(
+    handler: Callable[..., Any], key: Any
+) -> None:
+    signature = Signature.of(handler)
+    calls = [signature.encode(([1.5],), {"key": key})]
+    if handler is not by_number:
+        calls.append(signature.encode(([1.5],), {}))
+    for text in calls:
+        alone, whole = signature.reader_of(["key"])(text), signature.completed(text)
+        assert (alone["key"], type(alone["key"])) == (whole["key"], type(whole["key"]))

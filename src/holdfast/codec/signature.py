@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from inspect import Parameter
@@ -43,7 +43,7 @@ from holdfast.errors import BadArguments, BadResult, BadTask
 from holdfast.resources import Resource
 
 _SCALARS = (types.NoneType, bool, int, float, str, bytes)
-_astuple = msgspec.structs.astuple
+_astuple, _asdict = msgspec.structs.astuple, msgspec.structs.asdict
 _ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
 _CANONICAL = msgspec.json.Encoder(enc_hook=encode_custom, order="deterministic")
 
@@ -176,6 +176,20 @@ class Signature:
             except Exception:  # noqa: BLE001 - an object that only lives in this program
                 continue
         return found
+
+    def reader_of(self, names: Collection[str]) -> Callable[[str | bytes], Mapping[str, Any]]:
+        """Reads these arguments of a call as `completed` does. Texts and whole numbers, which most
+        keys are, are read in C without the other arguments."""
+        chosen = [self.parameters.parameters[name] for name in names]
+        if not all(map(_is_plain, chosen)):
+            return self.completed
+        fields = [
+            (p.name, p.annotation) if is_required(p) else (p.name, p.annotation, p.default)
+            for p in chosen
+        ]
+        found = msgspec.defstruct("Chosen", fields, kw_only=True, gc=False)
+        decode = msgspec.json.Decoder(found).decode
+        return lambda text: _asdict(decode(text))
 
     def some(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Some arguments of a call, by the names of their parameters. A call with all of them is
@@ -379,6 +393,16 @@ def _adapter(task: str, where: str, annotation: Any) -> Adapter | None:
         return adapter
     advice = "annotate what JSON can tell apart: plain data, a dataclass, tagged msgspec Structs"
     raise BadTask(task, f"{where}: {problem}: {advice}")
+
+
+def _is_plain(parameter: Parameter) -> bool:
+    """Whether JSON brings its values as they are, its default included."""
+    is_one = parameter.kind in (*POSITIONAL, Parameter.KEYWORD_ONLY)
+    return (
+        is_one
+        and parameter.annotation in (int, str)
+        and (is_required(parameter) or type(parameter.default) in (int, str, types.NoneType))
+    )
 
 
 def _own_default(parameter: Parameter) -> Any:

@@ -32,6 +32,8 @@ class JobMaker:
         _check_chosen(task, options.unique, signature)
         self._line = options.line
         _check_keys(task, self._line, signature)
+        named = {name for _, name in self._line.arguments}
+        self._read_line = self._given if signature is None else signature.reader_of(named)
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
         self._delay = None if options.delay is None else checks.wait("delay", options.delay)
@@ -63,7 +65,7 @@ class JobMaker:
         )
 
     def _passed(self, args: str) -> Passed:
-        return self._line.passed(self._task, self._given(args))
+        return self._line.passed(self._task, self._read_line(args))
 
     def _given(self, args: str) -> dict[str, Any]:
         """The arguments of a call. If the signature is known, defaults are filled in, so that a

@@ -81,7 +81,7 @@ class Passing(msgspec.Struct, frozen=True):
 
     def costs(self, task: str, arguments: Mapping[str, Any], given: int | None = None) -> int:
         """What the call costs. `given` was said for this call, and beats what the task says."""
-        if given is None and self.cost == 1:
+        if self.cost == 1 and given is None:
             return 1
         said = given if given is not None else self.cost
         units = arguments.get(said) if isinstance(said, str) else said
@@ -137,7 +137,7 @@ def made_key(task: str, limit: str, key: str, arguments: Mapping[str, Any]) -> s
 def _key_value(task: str, limit: str, name: str, arguments: Mapping[str, Any]) -> str:
     """A call without the value is refused: it must never pass by the limit."""
     value = arguments.get(name)
-    if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+    if type(value) is int or (type(value) is str and value):  # as JSON brings it: never a bool
         return str(value)
     of = "of fairness" if limit == FAIRNESS else f"of limit {limit!r}"
     what = f"task {task!r}: argument {name!r}, the key {of}"
@@ -168,7 +168,11 @@ def _checked_key(limit: str, key: object) -> str:
 
 
 def _is_key(text: str) -> bool:
-    return len(text) <= LONGEST_KEY and not _CONTROL.search(text) and checks.is_encodable(text)
+    if len(text) > LONGEST_KEY:
+        return False
+    if text.isascii() and text.isprintable():  # nearly all keys, and sooner known
+        return True
+    return not _CONTROL.search(text) and checks.is_encodable(text)
 
 
 def path_of(bucket: str) -> tuple[str, ...]:

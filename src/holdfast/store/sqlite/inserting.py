@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from holdfast.job.ends import Cancelled
@@ -135,14 +135,10 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
             (limited if job.buckets else ready).append(narrow + (now,))  # noqa: RUF005 (half the time)
         else:
             scheduled.append((*narrow, None, due))
-    tx.each(sql["body"], [_body(job, now) for job in jobs])
+    kept = _kept(jobs)
+    _write_bodies(tx, jobs, kept)
     tx.each(enter[JobState.READY], ready)
     _count(tx, JobState.READY, ready)
-    kept: dict[str, KeptLine] = {
-        job.id: KeptLine(job.buckets, job.costs, job.weight) for job in jobs if job.buckets
-    }
-    if kept:
-        tx.each(steps("parts/limited")["keep"], [(job, *one) for job, one in kept.items()])
     if limited:
         stand(tx, limited, kept)
         _count(tx, JobState.READY, limited)
@@ -161,6 +157,16 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
 
 def _kept(jobs: Sequence[NewJob]) -> dict[str, KeptLine]:
     return {job.id: KeptLine(job.buckets, job.costs, job.weight) for job in jobs if job.buckets}
+
+
+def _write_bodies(tx: Transaction, jobs: Sequence[NewJob], kept: Mapping[str, KeptLine]) -> None:
+    sql, now = steps("jobs/insert"), tx.now
+    if not kept:
+        tx.each(sql["body"], [_body(job, now) for job in jobs])
+        return
+    tx.each(sql["body"], [_body(job, now) for job in jobs if job.id not in kept])
+    passing = [(*_body(job, now), to_json(kept[job.id])) for job in jobs if job.id in kept]
+    tx.each(sql["body that passes"], passing)
 
 
 def _count(tx: Transaction, place: JobState, rows: Sequence[Row]) -> None:

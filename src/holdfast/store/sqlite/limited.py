@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from holdfast.job.passing import aside, fair_in, is_aside, labels_in
 from holdfast.job.ties import Tie
 from holdfast.store.sqlite.buckets import Buckets
 from holdfast.store.sqlite.rows import to_json
-from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 LIMITED = int(Tie.PERMITS)
@@ -32,6 +34,14 @@ class KeptLine(NamedTuple):
     weight: int = 1
 
 
+_kept = msgspec.json.Decoder(KeptLine)
+
+
+def kept_line(text: str) -> KeptLine:
+    """From `holdfast_job.passes`."""
+    return _kept.decode(text)
+
+
 def enter_ready(tx: Transaction, rows: Sequence[Row], *, at_old_places: bool = False) -> None:
     """Put jobs in their lines. A row is a narrow row and since when the job waits."""
     plain = [row for row in rows if not row[_TIES] & LIMITED]
@@ -40,9 +50,7 @@ def enter_ready(tx: Transaction, rows: Sequence[Row], *, at_old_places: bool = F
     if len(plain) < len(rows):
         limited = [row for row in rows if row[_TIES] & LIMITED]
         ids = to_json(row[0] for row in limited)
-        kept = {
-            job: KeptLine(*facts) for job, *facts in tx.rows(steps("parts/limited")["kept"], (ids,))
-        }
+        kept = {job: kept_line(text) for job, text in tx.rows(script("limits/of"), (ids,))}
         stand(tx, limited, kept, at_old_places=at_old_places)
 
 
@@ -56,8 +64,10 @@ def stand(
     """Put jobs with limits in their lines. A job may have the tie and pass no bucket: it stands
     where jobs without limits do. A job that stands before others, `at_old_places`, may be able to
     begin where the one behind it is not."""
-    lines = _lines(tx, rows, kept)
-    standing = [(*row, _line_of(row, kept, lines)) for row in rows]
+    names = [_line_of(row, kept) for row in rows]
+    lines = _lines(tx, rows, names, kept)
+    numbers = [NO_LINE if name is None else lines[name].id for name in names]
+    standing = [(*row, number) for row, number in zip(rows, numbers, strict=True)]
     tx.each(steps("parts/limited")["stand"], standing)
     if at_old_places:
         _open(
@@ -74,50 +84,59 @@ class _Known(NamedTuple):
     parked_at: str | None
 
 
-def _line_of(row: Row, kept: Mapping[str, KeptLine], lines: Mapping[_Line, _Known]) -> int:
+def _line_of(row: Row, kept: Mapping[str, KeptLine]) -> _Line | None:
     passes = kept.get(row[0])
-    if passes is None:
-        return NO_LINE
-    return lines[row[_QUEUE], row[_PRIORITY], row[_TASK], passes.buckets].id
+    return passes and (row[_QUEUE], row[_PRIORITY], row[_TASK], passes.buckets)
 
 
 def _lines(
-    tx: Transaction, rows: Sequence[Row], kept: Mapping[str, KeptLine]
+    tx: Transaction,
+    rows: Sequence[Row],
+    names: Sequence[_Line | None],
+    kept: Mapping[str, KeptLine],
 ) -> dict[_Line, _Known]:
     """The lines of these jobs, which are added if they are absent. A line has the weight of the job
     that came last. All lines of one queue, priority and task are found by one statement."""
-    wanted: dict[_Place, dict[str, KeptLine]] = {}
-    for row in rows:
-        if (passes := kept.get(row[0])) is not None:
-            there = wanted.setdefault((row[_QUEUE], row[_PRIORITY], row[_TASK]), {})
-            before = there.get(passes.buckets)
+    wanted: dict[_Line, KeptLine] = {}
+    for row, name in zip(rows, names, strict=True):
+        if name is not None:
+            passes, before = kept[row[0]], wanted.get(name)
             if before is not None and before.costs is not None and passes.costs is None:
                 passes = passes._replace(costs=before.costs)
-            there[passes.buckets] = passes
-    lines: dict[_Line, _Known] = {}
-    for place, named in wanted.items():
-        for buckets, one in _found_or_added(tx, place, named).items():
-            lines[*place, buckets] = one
-            passes = named[buckets]
-            costly = passes.costs is not None
-            if one.weight != passes.weight or costly > one.costly:
-                _change(tx, one.id, passes, costly or one.costly)
-    return lines
+            wanted[name] = passes
+    places: dict[_Place, dict[str, KeptLine]] = {}
+    for (queue, priority, task, buckets), passes in wanted.items():
+        places.setdefault((queue, priority, task), {})[buckets] = passes
+    return {
+        (*place, buckets): one
+        for place, named in places.items()
+        for buckets, one in _found_or_added(tx, place, named).items()
+    }
 
 
 def _found_or_added(
     tx: Transaction, place: _Place, named: Mapping[str, KeptLine]
 ) -> dict[str, _Known]:
-    found = _find(tx, place, named)
-    if missing := [one for one in named.values() if one.buckets not in found]:
-        tx.each(steps("parts/limited")["add"], [_row(place, one) for one in missing])
-        found |= _find(tx, place, [one.buckets for one in missing])
+    rows = tx.rows(steps("parts/limited")["find"], (*place, to_json(named)))
+    found = {buckets: _Known(*facts) for buckets, *facts in rows}
+    for buckets, one in found.items():
+        passes = named[buckets]
+        costly = passes.costs is not None
+        if one.weight != passes.weight or costly > one.costly:
+            _change(tx, one.id, passes, costly or one.costly)
+    if len(found) < len(named):
+        found |= _added(tx, place, [one for name, one in named.items() if name not in found])
     return found
 
 
-def _find(tx: Transaction, place: _Place, buckets: Iterable[str]) -> dict[str, _Known]:
-    rows = tx.rows(steps("parts/limited")["find"], (*place, to_json(buckets)))
-    return {name: _Known(*facts) for name, *facts in rows}
+def _added(tx: Transaction, place: _Place, missing: Sequence[KeptLine]) -> dict[str, _Known]:
+    sql = steps("parts/limited")
+    [(first, turn)] = tx.rows(sql["next"], place[:2])
+    tx.each(sql["add"], [(n, turn, *_row(place, one)) for n, one in enumerate(missing, first)])
+    return {
+        one.buckets: _Known(n, one.weight, one.costs is not None, None)
+        for n, one in enumerate(missing, first)
+    }
 
 
 def _row(place: _Place, passes: KeptLine) -> Row:
@@ -125,7 +144,7 @@ def _row(place: _Place, passes: KeptLine) -> Row:
     fair, labels = fair_in(passes.buckets), labels_in(passes.buckets)
     needed = to_json(sorted(labels)) if labels else None
     facts = (passes.costs is not None, is_aside(passes.buckets), fair, needed)
-    return (*place, passes.buckets, fair, passes.weight, *facts, *place[:2])
+    return (*place, passes.buckets, *facts, fair, passes.weight)
 
 
 def _change(tx: Transaction, line: int, passes: KeptLine, costly: int) -> None:

@@ -36,6 +36,7 @@ from holdfast.store.contract.limits import (
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite import taking
 from holdfast.store.sqlite.buckets import Buckets, bucket, look_again, shut
+from holdfast.store.sqlite.limited import kept_line
 from holdfast.store.sqlite.rows import SECOND, after, seconds_until, to_datetime
 from holdfast.store.sqlite.rows import to_json as to_list
 from holdfast.store.sqlite.scripts import script, steps
@@ -111,7 +112,7 @@ class SqliteLimits(Verbs):
         if not ids:
             return {}
         rows = await self._writer.read(lambda tx: tx.rows(script("limits/of"), (to_list(ids),)))
-        return {JobId(job): Passed(*passed) for job, *passed in rows}
+        return {JobId(job): Passed(*kept_line(text)[:2]) for job, text in rows}
 
     async def get(self, buckets: Collection[str]) -> list[BucketInfo]:
         return await self._writer.read(lambda tx: _look(tx, buckets)) if buckets else []

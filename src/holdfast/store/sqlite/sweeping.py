@@ -8,7 +8,6 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Live
 from holdfast.job.what import What
 from holdfast.store.contract.records import Promoted
-from holdfast.store.sqlite.limited import LIMITED
 from holdfast.store.sqlite.places import in_places, make_ready
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
@@ -140,6 +139,5 @@ def remove(tx: Transaction, ended: Sequence[Row], what: What) -> None:
         forget(tx, with_steps)
     if parents := [job_id for job_id, _, ties, *_ in ended if ties & CHILDREN]:
         let_go_of_children(tx, parents)
-    tx.each(sql["limited"], [(job_id,) for job_id, _, ties, *_ in ended if ties & LIMITED])
     for *_, queue, task, state in ended:
         tx.count(queue, task, state, NOWHERE, what)

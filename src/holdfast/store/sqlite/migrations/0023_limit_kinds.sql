@@ -7,9 +7,12 @@ alter table holdfast_bucket add column state text;
 alter table holdfast_bucket add column rings integer not null default 0;
 create index holdfast_bucket_rings on holdfast_bucket (name) where rings;
 
--- `costs` is null where a job costs 1 in each of its buckets.
-alter table holdfast_limited add column costs text;
-alter table holdfast_limited add column weight integer not null default 1;
+-- What a job with limits passes, as a list: its line, its costs, which are null where it costs 1 in each
+-- of its buckets, and its weight. It is null for a job without limits.
+alter table holdfast_job add column passes text;
+update holdfast_job
+set passes = (select json_array(l.buckets, null, 1) from holdfast_limited as l where l.job_id = id);
+drop table holdfast_limited;
 alter table holdfast_lease add column costs text;
 -- What the attempt has reported to have spent, by limit.
 alter table holdfast_lease add column spent text;

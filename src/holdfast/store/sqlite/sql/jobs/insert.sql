@@ -11,5 +11,9 @@ select created_at from holdfast_job where id = ?
 insert into holdfast_job (id, task, created_at, unique_key, unique_states, {{body}})
 values (?, ?, ?, ?, ?, {{body values}})
 
+-- name: body that passes
+insert into holdfast_job (id, task, created_at, unique_key, unique_states, {{body}}, passes)
+values (?, ?, ?, ?, ?, {{body values}}, ?)
+
 -- name: deadline
 insert into holdfast_deadline (job_id, at) values (?, ?)

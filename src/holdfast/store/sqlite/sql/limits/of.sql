@@ -1,1 +1,1 @@
-select job_id, buckets, costs from holdfast_limited where job_id in (select value from json_each(?))
+select id, passes from holdfast_job where passes is not null and id in (select value from json_each(?))

@@ -2,12 +2,15 @@
 select buckets, id, weight, costly, parked_at from holdfast_line
 where queue = ? and priority = ? and task = ? and buckets in (select value from json_each(?))
 
--- name: add
-insert into holdfast_line (queue, priority, task, buckets, weight, costly, aside, fair, labels, turn)
-values (
-    ?, ?, ?, ?, coalesce((select weight from holdfast_weight where fair = ?), ?), ?, ?, ?, ?,
+-- name: next
+-- The number and the turn of a new line of this queue and priority.
+select
+    (select coalesce(max(id), 0) + 1 from holdfast_line),
     coalesce((select turn from holdfast_turn where queue = ? and priority = ?), 0)
-)
+
+-- name: add
+insert into holdfast_line (id, turn, queue, priority, task, buckets, costly, aside, fair, labels, weight)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce((select weight from holdfast_weight where fair = ?), ?))
 
 -- name: change
 update holdfast_line
@@ -23,12 +26,6 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: stand aside
 update holdfast_ready set line = ? where line = ? and queue = ? and priority = ? and seq = ?
-
--- name: keep
-insert into holdfast_limited (job_id, buckets, costs, weight) values (?, ?, ?, ?)
-
--- name: kept
-select job_id, buckets, costs, weight from holdfast_limited where job_id in (select value from json_each(?))
 
 -- name: standing
 select job_id, queue, priority, seq, task, attempts, crashes, fence, ties, ready_at

@@ -22,7 +22,7 @@ from (
 -- name: first jobs
 -- The first jobs of the lines whose turn it is; a line without a job has one row without any.
 select
-    l.id, l.buckets, l.costly, l.turn, l.weight, l.fair, m.costs,
+    l.id, l.buckets, l.costly, l.turn, l.weight, l.fair, iif(l.costly, json_extract(j.passes, '$[1]'), null),
     r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence, r.ties,
     j.args, j.policy, j.created_at, r.ready_at, j.tags, j.headers, d.at, p.checkpoint
 from holdfast_line as l
@@ -38,7 +38,6 @@ left join holdfast_ready as r
             9223372036854775807
         )
 left join holdfast_job as j on j.id = r.job_id
-left join holdfast_limited as m on l.costly and m.job_id = r.job_id
 left join holdfast_deadline as d on d.job_id = r.job_id
 left join holdfast_progress as p on p.job_id = r.job_id
 where l.queue = :queue and l.priority = :priority and l.parked_at is null and l.turn <= :until
@@ -75,12 +74,11 @@ limit 1
 -- name: pick
 -- More of one line, which has damaged jobs at its head.
 select
-    m.costs,
+    json_extract(j.passes, '$[1]'),
     r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence, r.ties,
     j.args, j.policy, j.created_at, r.ready_at, j.tags, j.headers, d.at, p.checkpoint
 from holdfast_ready as r
 cross join holdfast_job as j on j.id = r.job_id
-left join holdfast_limited as m on m.job_id = r.job_id
 left join holdfast_deadline as d on d.job_id = r.job_id
 left join holdfast_progress as p on p.job_id = r.job_id
 where r.line = ? and r.queue = ? and r.priority = ?

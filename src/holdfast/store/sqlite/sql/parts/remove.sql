@@ -15,6 +15,3 @@ delete from holdfast_job where id = ?
 
 -- name: key
 delete from holdfast_unique_key where key = ? and job_id = ?
-
--- name: limited
-delete from holdfast_limited where job_id = ?
