@@ -70,7 +70,9 @@ class LockedBuckets:
                 [_literal(one.slices.values()) for one in changed],
                 [one.alarms for one in changed],
             )
-            await look_again(self._session, self._channel, buckets=self._changed)
+            # whether lines wait is as true as all else of a row that is locked
+            waited_for = [one.name for one in changed if one.has_waiting]
+            await look_again(self._session, self._channel, buckets=waited_for)
 
 
 def _literal(numbers: Iterable[int]) -> str:

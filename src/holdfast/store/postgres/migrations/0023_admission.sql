@@ -367,24 +367,33 @@ begin
     ),
     came as materialized (
         select queue, priority, task, buckets, bool_or(again) as again, min(n) as n,
-            (array_agg(weight order by n desc) filter (where weight is not null))[1] as weight
+            (array_agg(weight order by n desc) filter (where weight is not null))[1] as weight,
+            -- a look at the text is a tenth of a call
+            case when strpos(buckets, '=') > 0 then {{schema}}.fair_of(buckets) end as fair,
+            case when strpos(buckets, '+') > 0 then {{schema}}.labels_of(buckets) else '{}' end as labels
         from heard group by queue, priority, task, buckets
     ),
     parked as materialized (
-        select line.parked_at from came
-        join {{schema}}.line on line.queue = came.queue and line.priority = came.priority and line.task = came.task
-            and line.buckets = came.buckets
-        where came.again and line.parked_at is not null
+        -- the limit keeps it a lookup: a plan that was made for few lines would read all of them
+        select waiting.parked_at from came
+        cross join lateral (
+            select line.parked_at from {{schema}}.line
+            where line.queue = came.queue and line.priority = came.priority and line.task = came.task
+            and line.buckets = came.buckets and line.parked_at is not null
+            limit 1
+        ) as waiting
+        where came.again
     ),
     opened as (
         insert into {{schema}}.line as known
             (queue, priority, task, buckets, n, fair, labels, weight, turn)
-        select queue, priority, task, buckets, n, {{schema}}.fair_of(buckets), {{schema}}.labels_of(buckets),
-            coalesce((select said.weight from {{schema}}.weight as said
-                where said.fair = {{schema}}.fair_of(buckets)), came.weight, 1), coalesce((
-            select turn.turn from {{schema}}.turn where turn.queue = came.queue and turn.priority = came.priority), 0)
+        select came.queue, came.priority, came.task, came.buckets, came.n, came.fair, came.labels,
+            coalesce((select said.weight from {{schema}}.weight as said where said.fair = came.fair), came.weight, 1),
+            coalesce((
+                select turn.turn from {{schema}}.turn
+                where turn.queue = came.queue and turn.priority = came.priority), 0)
         from came
-        where not again or exists (
+        where not came.again or exists (
             select from {{schema}}.line
             where line.queue = came.queue and line.priority = came.priority and line.task = came.task
             and line.buckets = came.buckets
@@ -392,11 +401,14 @@ begin
             select from {{schema}}.ready_limited as ready
             where ready.queue = came.queue and ready.priority = came.priority and ready.task = came.task
             and ready.buckets = came.buckets)
-        order by queue, priority, task, buckets
+        order by came.queue, came.priority, came.task, came.buckets
         -- waits for a claim that may be about to remove the line
         on conflict (queue, priority, task, buckets) do update
-        set weight = excluded.weight, parked_at = case when (select again from came where came.queue = known.queue
-            and came.priority = known.priority and came.task = known.task and came.buckets = known.buckets) then null else known.parked_at end
+        set weight = excluded.weight, parked_at = case
+            when not (select bool_or(came.again) from came) then known.parked_at
+            when (select again from came where came.queue = known.queue and came.priority = known.priority
+                and came.task = known.task and came.buckets = known.buckets) then null
+            else known.parked_at end
     )
     select array_agg(distinct parked_at order by parked_at) into left_at from parked;
     if left_at is not null then
@@ -443,7 +455,9 @@ returns table (job_id text, task text, queue text, priority int, args text, poli
     crashes int, fence bigint, created_at float8, ready_at float8, claimed_at float8, deadline_at timestamptz,
     tags text[], headers text, checkpoint text, ahead boolean, ties smallint, seq bigint)
 language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
-set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
+set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off
+-- lines are read in the order of their index, and no further than is asked for
+set enable_sort = off set enable_incremental_sort = off as $$
 #variable_conflict use_column
 declare
     weights float8; -- of the lines that share what is wanted
@@ -841,11 +855,13 @@ create function {{schema}}.charge(channel text, names text[], used bigint[], alo
     now timestamptz)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
+declare
+    amounts jsonb := jsonb_object(names, used::text[]); -- by name
 begin
     if has_books is not true then
-        update {{schema}}.bucket set in_use = in_use + taken.units, touched_at = now
-        from unnest(names, used) as taken (name, units)
-        where bucket.name = taken.name and taken.units > 0;
+        -- not joined: a plan that was made for few buckets would read all of them, and all names for each of them
+        update {{schema}}.bucket set in_use = in_use + (amounts ->> name)::bigint, touched_at = now
+        where name = any (names) and amounts ->> name <> '0';
         return;
     end if;
     update {{schema}}.bucket set in_use = after.in_use, touched_at = now, spent = after.spent, since = after.since,
@@ -915,6 +931,7 @@ set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off
 declare
     names text[];
     freed bigint[];
+    returned jsonb; -- the same, by name
     waiting text[];
     has_books boolean;
     full_queues text[];
@@ -943,9 +960,10 @@ begin
         order by bucket.name
         for update of bucket
     ) as locked;
-    update {{schema}}.bucket set in_use = in_use - ended.units, touched_at = now
-    from unnest(names, freed) as ended (name, units)
-    where bucket.name = ended.name;
+    returned := jsonb_object(names, freed::text[]);
+    -- not joined, for the reason that `charge` gives
+    update {{schema}}.bucket set in_use = in_use - (returned ->> name)::bigint, touched_at = now
+    where name = any (names);
     if has_books then
         perform {{schema}}.settle(receipts, now);
         perform {{schema}}.ring(channel, names);
