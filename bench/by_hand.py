@@ -99,6 +99,7 @@ async def at_work(
 async def by_turns(one: ByHand, other: ByHand) -> Costs:
     """The best of either, since a shared machine's speed changes from one second to the next."""
     await one.settle()
+    await other.settle()
     best = (math.inf, math.inf)
     for _ in range(STRETCHES):
         best = (min(best[0], await one.stretch()), min(best[1], await other.stretch()))

@@ -21,6 +21,7 @@ WITHOUT_KEYS = "holdfast, without keys"
 PLAIN_BULK = "holdfast, no limits"
 PLAIN_ONE = "holdfast, without limits"
 PICKUP = "holdfast, pickup"
+HUNDRED_PERMITS = "holdfast, 100 permits a call"
 KEYS = {keys: f"holdfast, {keys:,} keys" for keys in (10, 1_000, 100_000)}
 
 
@@ -130,6 +131,8 @@ TARGETS: Sequence[Target] = (
     *_on_each_store("parked", 1, 1, 1, figure="explain", at_most=True),
     *_on_each_store("one at a time", 0.55, 0.6, 0.5, over=PLAIN_ONE),
     *_on_each_store("freed permit", 2, 2, 2, figure="p99", over=PICKUP, at_most=True),
+    *_on_each_store("take", 3_000, 10_000, 5_000),
+    *_on_each_store("take", 3e5, 1e6, 3e5, contender=HUNDRED_PERMITS),
     *_on_each_store("limited snapshot", 0.5, None, None, figure="kept"),
 )
 

@@ -28,6 +28,7 @@ from bench.workloads.steps import steps
 from bench.workloads.streams import streams
 from bench.workloads.suspended import suspended_jobs
 from bench.workloads.sustained import sustained
+from bench.workloads.taking import taking
 from bench.workloads.two_workers import two_workers
 
 WORKLOADS: Mapping[str, Callable[[Place, Scale], Sequence[Workload]]] = {
@@ -53,4 +54,5 @@ WORKLOADS: Mapping[str, Callable[[Place, Scale], Sequence[Workload]]] = {
     "encrypted": encrypted,
     "limits": limits,
     "parked": parked,
+    "take": taking,
 }
