@@ -111,10 +111,11 @@ async def naive(**options: Any) -> None:
             wants: Sequence[Want],
             tasks: Sequence[str],
             labels: Collection[str] = (),
+            only: Collection[str] = (),
         ) -> list[Claimed]:
             used = {one.name: one.in_use for one in await app.store.limits.buckets("wide", 1_000)}
             kept, excess = list[Claimed](), list[Claimed]()
-            for job in await claim(worker, wants, tasks, labels):
+            for job in await claim(worker, wants, tasks, labels, only):
                 bucket = bucket_name("wide", msgspec.json.decode(job.args)["key"])
                 used[bucket] = used.get(bucket, 0) + 1
                 (kept if used[bucket] <= MOST else excess).append(job)
