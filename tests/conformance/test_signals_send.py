@@ -117,6 +117,13 @@ async def test_a_kept_signal_counts_in_a_batch_that_ends_an_attempt_twice(scene:
     assert await scene.state(claimed.id) is JobState.READY
 
 
+async def test_a_job_that_is_moved_still_waits_for_its_signal(scene: Scene) -> None:
+    job = (await waiting(scene)).id
+    assert await scene.store.jobs.move([job], "other") == [job]
+    assert await scene.store.jobs.reprioritise([job], -1) == [job]
+    assert await send(scene, job) is Sent.WOKE
+
+
 async def test_a_taken_signal_keeps_nobody_from_waiting_for_the_next(scene: Scene) -> None:
     claimed = await scene.running()
     await send(scene, claimed.id)

@@ -6,10 +6,12 @@ local function wait_for(id, signal)
     put('waits', id .. ' ' .. signal, 0)
 end
 
-local function forget_waits(id, record)
+-- Forget them when the job leaves its place. A job that enters it again by the same script, in another
+-- queue or with another priority, keeps them.
+local function settle_waits(id, record, enters)
     if bit.band(record[TIES], TIE_STEPS) ~= 0 then
         for _, member in ipairs(redis.call('ZRANGEBYLEX', partition .. ':waits', '[' .. id .. ' ', '(' .. id .. '!')) do
-            put('waits', member, false)
+            put('waits', member, enters and 0)
         end
     end
 end
@@ -38,8 +40,8 @@ local function settle(id, record, enters)
         if record[AT] then
             put('due', id, enters and record[AT])
         end
-        if state == 'suspended' and not enters then
-            forget_waits(id, record)
+        if state == 'suspended' then
+            settle_waits(id, record, enters)
         end
     elseif UNTIMED[state] then
         put(behind('untimed', state), id, enters and 0)
