@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
 
@@ -71,6 +71,11 @@ SWEEPS = [
 ]
 VERBS = ["cancel", "resume", "requeue", "postpone", "hasten", "hurry", "move", "edit", "delete"]
 VERBS += ["release", "postpone_release", "skip"]
+
+
+def distinct(attempts: Iterable[Claimed]) -> list[Claimed]:
+    """Each attempt once. What a claim brought beside it may be a list, which has no hash."""
+    return list({(one.id, one.fence): one for one in attempts}.values())
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -239,7 +244,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(chosen=st.lists(attempts, min_size=1, max_size=3), section=sections, anew=st.booleans())
     def write_frames(self, chosen: list[Claimed], section: str, anew: bool) -> None:
         """By an attempt that runs or by a zombie: the same try of the section, or another one."""
-        rows = [self._frames(attempt, section, anew) for attempt in dict.fromkeys(chosen)]
+        rows = [self._frames(attempt, section, anew) for attempt in distinct(chosen)]
         assert self.do(self.store.streams.append(rows)) == [self.model.write(row) for row in rows]
         sent_again = self.do(self.store.streams.append(rows))
         assert sent_again == [self.model.runs(row.id, row.fence) for row in rows]

@@ -31,7 +31,7 @@ from tests.properties import steps_always_true as always
 from tests.properties.flow_machine import QUEUE, FlowMachine
 from tests.properties.flow_model import ModelFlow
 from tests.properties.flows_always_true import SeenFlow
-from tests.properties.machine import StoreMachine
+from tests.properties.machine import StoreMachine, distinct
 from tests.properties.model import ModelJob
 from tests.support.flows import Wanted
 from tests.support.formula import FlowModel
@@ -137,7 +137,7 @@ class StepMachine(FlowMachine):
     def do_something(self, chosen: list[Claimed], twice: bool) -> None:
         """A step that can be undone. Nodes of flows have none here: a flow that retries them has to
         know it, and `test_flows_undo` says what it does then."""
-        for attempt in dict.fromkeys(chosen):
+        for attempt in distinct(chosen):
             job = self.model.jobs.get(attempt.id)
             if job is None or job.is_node or len(job.undoable) >= MOST_UNDONE:
                 continue

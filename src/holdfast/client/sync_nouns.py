@@ -65,6 +65,8 @@ class SyncLimitVerbs(SyncVerbs):
     buckets = plain(LimitVerbs.buckets)
     get = plain(LimitVerbs.get)
     holders = plain(LimitVerbs.holders)
+    waiters = plain(LimitVerbs.waiters)
+    history = plain(LimitVerbs.history)
     set = plain(LimitVerbs.set)
     inherit = plain(LimitVerbs.inherit)
     weigh = plain(LimitVerbs.weigh)

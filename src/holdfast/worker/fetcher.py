@@ -270,13 +270,14 @@ class Fetcher:
             self._give_back(wants, claimed)
             self._left_out = self._places.leaves_out(tasks)
             self._learn(asked, claimed)
-            if self._meets_limits is not False and not asked <= self._hungry:
-                await self._look_for_openings()
             if any(map(_ties, claimed)):
                 if any(one.ties & PERMITS for one in claimed):
                     self._meets_limits = True
                 claimed = await self._fill_in(claimed)
             self._admission.receive(claimed)
+            # Last, because nobody knows of claimed jobs before they are received.
+            if self._meets_limits is not False and not asked <= self._hungry:
+                await self._look_for_openings()
 
     async def _look_for_openings(self) -> None:
         """Claim again when time opens a limit that holds up jobs of these queues. First, the
