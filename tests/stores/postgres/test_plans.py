@@ -70,7 +70,7 @@ async def test_the_generic_plan_of_a_finish_looks_leases_up_by_key(url: str) -> 
         plan = await generic_plan(
             connection,
             "jobs/finish_succeeded",
-            "timestamptz, text, text, text[], text, text",
+            "timestamptz, uuid[], bigint[], text[], float8[], text",
             "null, '{}', '{}', '{}', '{}', '100ms'",
         )
     assert re.search(r"Index Scan (using|on) lease_pkey", plan)

@@ -50,16 +50,6 @@ def array_literal(texts: Sequence[str]) -> str:
     return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
-def plain_array(values: Sequence[str | float | None]) -> str:
-    """Ids or numbers as one array in text, which need no quotes. Of an array that is one the driver
-    asks of each value whether it is an array itself, and takes longer for that than for the rest.
-
-    >>> plain_array([1, None, 2.5])
-    '{1,null,2.5}'
-    """
-    return "{" + ",".join(["null" if one is None else str(one) for one in values]) + "}"
-
-
 def list_as_text(texts: Sequence[str | None]) -> str:
     """Many texts as one JSON list: the driver looks at each value of an array as long as the
     server takes to insert it."""

@@ -29,7 +29,7 @@ from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
-from holdfast.store.postgres.body import list_as_text, plain_array
+from holdfast.store.postgres.body import list_as_text
 from holdfast.store.postgres.buckets import throttle
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
@@ -271,10 +271,10 @@ class PostgresFinishing(JobVerbs):
 
     def _succeeding(self, moves: Sequence[Transition]) -> tuple[object, ...]:
         return (
-            plain_array([move.id for move in moves]),
-            plain_array([move.fence for move in moves]),
+            [move.id for move in moves],
+            [move.fence for move in moves],
             [move.result for move in moves],
-            plain_array([move.keep_for for move in moves]),
+            [move.keep_for for move in moves],
             None if self._waits_for_locks else milliseconds(LEASE_TRY_SECONDS),
         )
 

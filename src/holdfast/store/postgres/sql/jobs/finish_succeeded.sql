@@ -1,4 +1,4 @@
--- $1 now   $2 job ids, $3 fences: arrays as text   $4 results   $5 seconds to keep (null: for ever), an array as text
+-- $1 now   $2 job ids   $3 fences   $4 results   $5 seconds to keep (null: for ever)
 -- $6 how long to wait for a lease that others have locked (null: as the transaction does)
 -- uses: succeeded counted
 -- let closed: job_id, queue, priority, task, attempts, crashes, fence, ties, claimed_at, worker_id

@@ -9,15 +9,15 @@ closed as (
     -- The array is made by a subquery, so that no length of it makes the planner scan all leases.
     -- The guard: an old fence deletes nothing; "is true" keeps it a hashed lookup
     delete from {{schema}}.lease
-    where job_id = any (array(select * from unnest($2::text::uuid[])))
-    and ((job_id, fence) in (select * from unnest($2::text::uuid[], $3::text::bigint[]))) is true
+    where job_id = any (array(select * from unnest($2::uuid[])))
+    and ((job_id, fence) in (select * from unnest($2::uuid[], $3::bigint[]))) is true
     and (select true from bounded) and {{guard}}
     returning {{closed}}
 ),
 ended as materialized (
     -- a full join can only be hashed or merged, so no estimate makes it a loop in a loop
     select asked.job_id as asked_id, asked.result, asked.keep, closed.*
-    from unnest($2::text::uuid[], $4::text[], $5::text::float8[]) as asked (job_id, result, keep)
+    from unnest($2::uuid[], $4::text[], $5::float8[]) as asked (job_id, result, keep)
     full join closed on closed.job_id = asked.job_id
 ),
 tuned as materialized (
