@@ -6,51 +6,26 @@ from collections.abc import Collection, Sequence
 
 from holdfast.errors import BadOption
 from holdfast.job.passing import split_bucket
-from holdfast.limits.admission import never_granted
-from holdfast.limits.model import SECOND, Alarm, Budget, Concurrency, require_budget
+from holdfast.limits.model import Alarm, Concurrency, require_budget
 from holdfast.store.contract.limits import Take, Taken
 from holdfast.store.postgres.buckets import LockedBuckets
 from holdfast.store.postgres.connection import Session
+from holdfast.store.taking import given, taken
 
 
 async def take(session: Session, channel: str, takes: Sequence[Take]) -> list[Taken]:
     buckets = LockedBuckets(session, channel)
     await buckets.lock(name for one in takes for name in one.buckets)
-    taken = [_take(buckets, one) for one in takes]
+    answers = [taken(buckets, one, buckets.now) for one in takes]
     await buckets.save()
-    return taken
-
-
-def _take(buckets: LockedBuckets, one: Take) -> Taken:
-    now = buckets.now
-    never = never_granted(buckets.get(one.bucket), one.units)
-    if never is not None:
-        return Taken(False, refused=never)
-    opens = [buckets.opens_at(name, one.units, one.buckets) for name in one.buckets]
-    later = [at for at in opens if at is None or at > now]
-    if None in later:
-        return Taken(False)
-    if later:
-        return Taken(False, wait=max((at - now) / SECOND for at in later if at is not None))
-    for name in one.buckets:
-        found = buckets.change(name)
-        if isinstance(found.settings, Budget):
-            found.spend(one.units, now, is_parent=name != one.bucket)
-        else:
-            found.take(one.units, now)
-    return Taken(True, at=now)
+    return answers
 
 
 async def give(session: Session, channel: str, takes: Sequence[Take]) -> None:
     buckets = LockedBuckets(session, channel)
     await buckets.lock(name for one in takes for name in one.buckets)
     for one in takes:
-        for name in one.buckets:
-            found = buckets.change(name)
-            if isinstance(found.settings, Budget):
-                found.spend(-one.units, buckets.now, is_parent=name != one.bucket)
-            else:
-                found.untake(one.units, one.at, buckets.now)
+        given(buckets, one, buckets.now)
     await buckets.save()
 
 

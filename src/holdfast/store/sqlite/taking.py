@@ -6,51 +6,26 @@ from collections.abc import Collection, Sequence
 
 from holdfast.errors import BadOption
 from holdfast.job.passing import split_bucket
-from holdfast.limits.admission import never_granted
-from holdfast.limits.model import Alarm, Budget, Concurrency, require_budget
+from holdfast.limits.model import Alarm, Concurrency, require_budget
 from holdfast.store.contract.limits import Take, Taken
 from holdfast.store.sqlite.buckets import Buckets, look_again
-from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import script
 from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.taking import given, taken
 
 
 def take(tx: Transaction, takes: Sequence[Take]) -> list[Taken]:
     buckets = Buckets(tx)
     buckets.load({name for one in takes for name in one.buckets})
-    taken = [_take(buckets, one, tx.now) for one in takes]
+    answers = [taken(buckets, one, tx.now) for one in takes]
     buckets.save()
-    return taken
-
-
-def _take(buckets: Buckets, one: Take, now: int) -> Taken:
-    never = never_granted(buckets.get(one.bucket), one.units)
-    if never is not None:
-        return Taken(False, refused=never)
-    opens = [buckets.opens_at(name, one.units, one.buckets) for name in one.buckets]
-    later = [at for at in opens if at is None or at > now]
-    if None in later:
-        return Taken(False)
-    if later:
-        return Taken(False, wait=max(seconds_until(at, now) for at in later if at is not None))
-    for name in one.buckets:
-        found = buckets.change(name)
-        if isinstance(found.settings, Budget):
-            found.spend(one.units, now, is_parent=name != one.bucket)
-        else:
-            found.take(one.units, now)
-    return Taken(True, at=now)
+    return answers
 
 
 def give(tx: Transaction, takes: Sequence[Take]) -> None:
     buckets = Buckets(tx)
     for one in takes:
-        for name in one.buckets:
-            found = buckets.change(name)
-            if isinstance(found.settings, Budget):
-                found.spend(-one.units, tx.now, is_parent=name != one.bucket)
-            else:
-                found.untake(one.units, one.at, tx.now)
+        given(buckets, one, tx.now)
     buckets.save()
     look_again(tx, {name for one in takes for name in one.buckets})
 
