@@ -24,7 +24,7 @@ async def test_four_processes_together_keep_a_rate(fleet: Fleet, app: App) -> No
 async def test_four_processes_never_begin_beyond_a_budget_and_its_books_balance(
     fleet: Fleet, app: App
 ) -> None:
-    await budget_balances(fleet, app, hard=600, kills=1)
+    await budget_balances(fleet, app, hard=1_200, kills=2)
 
 
 async def test_a_deploy_exceeds_no_total_and_costs_no_attempt(fleet: Fleet, app: App) -> None:
