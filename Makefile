@@ -8,13 +8,14 @@ ARGS    ?=
 
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -q -p tests.support.spreading
 UV    := $(shell command -v uv 2>/dev/null)
 
 # Where this is set, every process that a test starts would compile the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test compiled check format cluster matrix oldest chaos bench bench-check bench-peers soak clean
+.PHONY: help venv demo test check format cluster matrix oldest chaos bench bench-check bench-peers soak clean
 
 help: ## Show this list
 	@echo "make TARGET [ARGS='...']"
@@ -39,13 +40,8 @@ endif
 demo: $(READY) ## Watch jobs of every kind run on an embedded SQLite file
 	@$(BIN)/holdfast demo $(ARGS)
 
-test: compiled check ## Check, then run every test but cluster, chaos, soak and bench
-	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --durations=10 --durations-min=0.5 $(ARGS)
-
-# Beside the check of types, which has one core to itself. Otherwise each of the processes that run
-# tests would compile all of them for itself.
-compiled: $(READY)
-	@$(BIN)/pytest -qq --collect-only $(ARGS) > $(VENV)/.collected 2>&1 &
+test: $(READY) ## Check, then run every test but cluster, chaos, soak and bench
+	@$(PYTEST) --processes $(WORKERS) --beside '$(MAKE_COMMAND) --no-print-directory check' --durations=10 --durations-min=0.5 $(ARGS)
 
 check: $(READY) ## Lint, formatting, strict types, import layers
 	@$(BIN)/ruff check --quiet .
@@ -59,7 +55,7 @@ format: $(READY) ## Format and mend what can be mended
 	@$(BIN)/ruff format --quiet .
 
 cluster: $(READY) ## The contract of stores on a real cluster of three Valkey nodes
-	@$(BIN)/pytest -q -n 2 -m cluster $(ARGS)
+	@$(PYTEST) --processes 2 -m cluster $(ARGS)
 
 matrix: $(READY) ## The contract of stores on every Postgres, Valkey and pooler that can be had
 	@$(BIN)/python -m tests.matrix $(ARGS)
@@ -68,7 +64,7 @@ oldest: ## Stores, codec and command line with the oldest packages that a user m
 	@mkdir -p build && $(PYTHON) -m tests.oldest > build/oldest.new
 	@cmp -s build/oldest.new build/oldest.txt || cp build/oldest.new build/oldest.txt
 	@$(MAKE) --no-print-directory venv VENV=.venv-oldest CONSTRAINTS=build/oldest.txt EXTRAS=tests,servers
-	@.venv-oldest/bin/pytest -q -n 2 tests/conformance tests/fundamentals tests/unit/test_c[lo]*.py tests/unit/test_watch.py tests/system/test_otel.py $(ARGS)
+	@.venv-oldest/bin/python -m pytest -q -p tests.support.spreading --processes 2 tests/conformance tests/fundamentals tests/unit/test_c[lo]*.py tests/unit/test_watch.py tests/system/test_otel.py $(ARGS)
 
 chaos: $(READY) ## Real processes killed, stopped and cut off under load
 	@$(BIN)/pytest -m chaos --timeout 900 $(ARGS)
@@ -76,7 +72,7 @@ chaos: $(READY) ## Real processes killed, stopped and cut off under load
 bench: $(READY) ## Measure every workload on every store beside its raw floor
 	@$(BIN)/python -m bench $(ARGS)
 
-bench-check: $(READY) ## Fail when a ratio to the floor fell by more than 20%
+bench-check: $(READY) ## Fail when a job takes 15% more processor time than recorded, or waits longer
 	@$(BIN)/python -m bench.guard $(ARGS)
 
 bench-peers: $(READY) ## Measure beside other queues, each in a virtual environment of its own

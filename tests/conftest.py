@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -46,9 +47,16 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """As Python does by itself. But if it is Python's own handler that it finds, asyncio sets one
+    of its own whenever a loop begins to run, and that is six times in a test."""
+    signal.default_int_handler(number, frame)
+
+
 # A run in a shell's background inherits SIGINT and SIGQUIT as ignored, and one under nohup SIGHUP.
 # So would every process that a test starts and then interrupts.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGINT, interrupt)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

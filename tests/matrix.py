@@ -81,9 +81,17 @@ def _tested(server: Server) -> tuple[str, float, bool, str]:
         environment = server.environment()
     except (NotHad, OSError, subprocess.SubprocessError) as error:
         return server.name, 0.0, False, f"not had: {error}"
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-k", server.tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.support.spreading"]
     done = subprocess.run(
-        [*command, "tests/conformance", "tests/fundamentals"],
+        [
+            *command,
+            "--processes",
+            "2",
+            "-k",
+            server.tests,
+            "tests/conformance",
+            "tests/fundamentals",
+        ],
         env=os.environ | environment,
         stdout=subprocess.PIPE,
         text=True,

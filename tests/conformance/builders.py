@@ -44,7 +44,7 @@ FAILED = Raised(Fail.__name__, "give up", final=True)
 def new_job(task: str = TASK, *, policy: Policy = STEADY, **options: Any) -> NewJob:
     """A job like any other, but for what the test says."""
     unique = options.get("unique")
-    job_id = new_job_id(unique.key if unique else None)
+    job_id = new_job_id(unique.key if unique else None, limited="buckets" in options)
     options = {"id": job_id, "queue": QUEUE, "args": '{"name":"Ada"}'} | options
     return NewJob(task=task, policy=encode_policy(policy), **options)
 

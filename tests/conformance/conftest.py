@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import Scene
 from tests.support.backends import BACKENDS, Backend, ValkeyClusterNamespace
@@ -15,18 +15,6 @@ from tests.support.leaks import nothing_leaks
 
 ALL_BACKENDS = {**BACKENDS, "valkey-cluster": ValkeyClusterNamespace}
 """Only here: a cluster has to pass every test of the contract. It is asked for by its mark."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """But for limits: a store of several partitions refuses them (`test_partitions`)."""
-    here = Path(__file__).parent
-    items[:] = [
-        item for item in items if not (item.path.is_relative_to(here) and _is_left_out(item))
-    ]
-
-
-def _is_left_out(item: pytest.Item) -> bool:
-    return item.path.name.startswith("test_limits") and "valkey-cluster" in item.name
 
 
 @pytest.fixture(
@@ -47,3 +35,10 @@ async def _nothing_leaks() -> AsyncIterator[None]:
 async def scene(store: Store, clock: ManualClock) -> Scene:
     """An empty store with one worker at hand."""
     return await Scene.on(store, clock)
+
+
+@pytest.fixture
+def totals(store: Store) -> None:
+    """For tests of queues with a total."""
+    if Capability.QUEUE_TOTALS not in store.capabilities:
+        pytest.skip(f"this store does not {Capability.QUEUE_TOTALS}")

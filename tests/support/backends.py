@@ -20,13 +20,14 @@ from typing import ClassVar, LiteralString, Protocol
 import asyncpg
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from holdfast.clock import Clock
 from holdfast.encryption.keyring import Keyring
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, ValkeyServer
-from tests.support.kept_sessions import KEPT_SESSIONS
+from tests.support.kept_sessions import KEPT_SESSIONS, database_of
 from tests.support.leftovers import leftovers
 from tests.support.pooled import PROGRAM_VARIABLE, direct
 
@@ -70,6 +71,7 @@ class Inspectable(Backend, Protocol):
         ...
 
 
+PLAN_ONCE = SQL("alter database {} set plan_cache_mode = force_generic_plan")
 NOTHING_ROLLED = "update holdfast.rolling set closed = 'epoch', rolled = 'epoch'"
 
 
@@ -194,10 +196,15 @@ def _migrated_on(server: PostgresServer) -> str:
 
 class WarmPostgres(PostgresDatabase):
     """The same, with sessions that are kept from test to test. For tests that do not look at
-    sessions; a pooler keeps them by itself."""
+    sessions; a pooler keeps them by itself.
+
+    Each statement is planned once in a session. By itself the server would plan it for the values
+    of each of its first runs, which takes half of its time in tests of a few rows. The tests of
+    `stores/postgres` and all fleets have databases without this setting."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         super().__init__(request)
+        self._sweeper.execute(PLAN_ONCE.format(Identifier(database_of(self._shared))))
         if PROGRAM_VARIABLE not in os.environ:
             KEPT_SESSIONS.serve(self._shared)
             request.addfinalizer(lambda: KEPT_SESSIONS.forget(self._shared))

@@ -85,11 +85,13 @@ def planter(backend: Backend, url: str, store: Store) -> Planter:
     if isinstance(backend, SqliteFile):
         return SqlitePlanter(backend, url, "holdfast_")
     if isinstance(backend, PostgresDatabase):
-        return SqlPlanter(backend, url, "holdfast.")
+        return PostgresPlanter(backend, url, "holdfast.")
     return ValkeyPlanter(store)
 
 
 class SqlPlanter:
+    """The edges of a node lie in its row, and stay there when it has ended."""
+
     def __init__(
         self, backend: SqliteFile | PostgresDatabase, url: str, prefix: LiteralString
     ) -> None:
@@ -101,15 +103,9 @@ class SqlPlanter:
     async def lose_gates(self, job: JobId) -> None:
         await self._say(f"delete from {self._prefix}gate where job_id = '{job}'")
 
-    async def lose_edge(self, upstream: JobId, downstream: JobId) -> None:
-        which = f"upstream = '{upstream}' and downstream = '{downstream}'"
-        await self._say(f"delete from {self._prefix}edge where {which}")
-
     async def leave_edge(self, flow: FlowId, upstream: JobId, downstream: JobId) -> None:
-        values = f"'{upstream}', '{downstream}', 0, 1"
-        await self._say(
-            f"insert into {self._prefix}edge (upstream, downstream, n, wants) values ({values})"
-        )
+        unsettled = f"update {self._prefix}node set is_unsettled = true"
+        await self._say(f"{unsettled} where job_id = '{upstream}'")
 
     async def miscount_flow(self, flow: FlowId, live: int) -> None:
         await self._say(f"update {self._prefix}flow set open = {live} where id = '{flow}'")
@@ -122,15 +118,17 @@ class SqlPlanter:
         await self._backend.run(self._url, sql)
 
 
-class SqlitePlanter(SqlPlanter):
-    """The edges of a node lie in its row, and stay there when it has ended."""
+class PostgresPlanter(SqlPlanter):
+    async def lose_edge(self, upstream: JobId, downstream: JobId) -> None:
+        nobody = "00000000-0000-0000-0000-000000000000"
+        lost = f"array_replace(behind, '{downstream}', '{nobody}')"
+        await self._say(f"update holdfast.node set behind = {lost} where job_id = '{upstream}'")
 
+
+class SqlitePlanter(SqlPlanter):
     async def lose_edge(self, upstream: JobId, downstream: JobId) -> None:
         lost = f"""json_remove(edges, '$."{downstream}"')"""
         await self._say(f"update holdfast_node set edges = {lost} where job_id = '{upstream}'")
-
-    async def leave_edge(self, flow: FlowId, upstream: JobId, downstream: JobId) -> None:
-        await self._say(f"update holdfast_node set is_unsettled = 1 where job_id = '{upstream}'")
 
 
 class ValkeyPlanter:

@@ -92,7 +92,9 @@ def new_flow(
     delays: Mapping[str, float] | None = None,
     **options: Any,
 ) -> NewFlow:
-    flow_id = options.pop("id", None) or new_flow_id(options.get("unique_key"))
+    limited = any("buckets" in one for one in (node_options or {}).values())
+    minted = new_flow_id(options.get("unique_key"), limited=limited)
+    flow_id = options.pop("id", None) or minted
     ids = {node: new_node_id(flow_id) for node in graph}
     gates = {node: gates_of(waits, ids) for node, waits in graph.items()}
     needed = {edge.upstream for some in gates.values() for gate in some for edge in gate.edges}

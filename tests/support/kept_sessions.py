@@ -7,9 +7,11 @@ The next connection with the same parameters gets its socket, and the server's g
 Nothing of asyncpg is replaced but the way to the server: each connection is a new one of its own.
 
 A session keeps the statements that it has prepared: to parse and plan one costs the server more
-than to run it on a few rows. A statement has the same name on every connection. If the session
-knows the name, a connection hears at once how the server described it the first time. What asyncpg
-asks the server about built-in types is asked once, too.
+than to run it on a few rows. A statement has the same name on every connection. If we know that
+the session has it, a connection hears at once how the server described it the first time. The
+session may have it though we do not know: whoever prepared it was interrupted before the server had
+described it. So every other preparing closes the name first, which is no error if nobody has it.
+What asyncpg asks the server about built-in types is asked once, too.
 
 A connection that was aborted, lost, or closed inside a transaction takes its session with it.
 """
@@ -34,7 +36,7 @@ READY = b"Z\x00\x00\x00\x05I"
 CLEARING = b"unlisten *; close all; reset all; select pg_advisory_unlock_all()\0"
 RESET = b"Q" + (4 + len(CLEARING)).to_bytes(4, "big") + CLEARING
 IS_RESET = "CCCTDCZ"  # three commands done, a row, a fourth done, ready
-PREPARED = ("1tT", "1tn")  # parsed, its parameters, and its columns or that it has none
+PREPARED = ("31tT", "31tn")  # closed, parsed, its parameters, its columns or that it has none
 FIRST_OF_USERS = 16_384
 """A type with a smaller number is built in: it is the same in every database."""
 
@@ -92,13 +94,13 @@ class KeptSessions:
 
     def serve(self, url: str) -> None:
         """Keep sessions of this database from now on."""
-        self._databases.add(_database_of(url))
+        self._databases.add(database_of(url))
         if self._connect is None:
             self._connect = asyncpg.connect
             asyncpg.connect = self._connect_by_us
 
     def forget(self, url: str) -> None:
-        self._databases.discard(_database_of(url))
+        self._databases.discard(database_of(url))
         if not self._databases and self._connect is not None:
             asyncpg.connect, self._connect = self._connect, None
             for idle in self._idle.values():
@@ -107,7 +109,7 @@ class KeptSessions:
 
     async def _connect_by_us(self, dsn: str | None = None, **options: Any) -> Any:
         elsewhere = threading.current_thread() is not threading.main_thread()
-        if elsewhere or dsn is None or _database_of(dsn) not in self._databases:
+        if elsewhere or dsn is None or database_of(dsn) not in self._databases:
             return await self._connect(dsn, **options)
         loop = asyncio.get_running_loop()
         own = {"loop": _Loop(loop, self), "connection_class": _Connection}
@@ -212,20 +214,22 @@ class _Transport(asyncio.Protocol):
         elif bytes(data) == TERMINATE:
             self._is_ending = True  # if it is aborted, that comes before the loop's next turn
             self._loop.call_soon(self._end)
-        elif (known := self._known(bytes(data))) is not None:
-            self._loop.call_soon(self._protocol.data_received, known)
         else:
-            self._wire.write(data)
+            self._say(bytes(data))
 
-    def _known(self, message: bytes) -> bytes | None:
-        """What the server said when it was told the same before, if that was to prepare."""
+    def _say(self, message: bytes) -> None:
+        """To the server, unless it was told the same before, and that was to prepare."""
         self._learn()
         if message.startswith(b"P"):
-            self._preparing, self._description = _text(message, 5), b""
-            return self._prepared.get(self._preparing)
-        if message.startswith(b"C") and message[5:6] == b"S":
+            name = _text(message, 5)
+            if name in self._prepared:
+                self._loop.call_soon(self._protocol.data_received, self._prepared[name])
+                return
+            self._preparing, self._description = name, b""
+            message = _closing(name) + message
+        elif message.startswith(b"C") and message[5:6] == b"S":
             self._prepared.pop(_text(message, 6), None)
-        return None
+        self._wire.write(message)
 
     def _learn(self) -> None:
         """All that the server has said since it was told to prepare a statement is its description;
@@ -281,6 +285,10 @@ def _text(message: bytes, start: int) -> bytes:
     return message[start : message.index(0, start)]
 
 
+def _closing(name: bytes) -> bytes:
+    return b"C" + (4 + 1 + len(name) + 1).to_bytes(4, "big") + b"S" + name + b"\0"
+
+
 def _kinds(messages: bytes) -> Iterator[str]:
     """Each message is a letter, its length and its content."""
     while messages:
@@ -288,7 +296,7 @@ def _kinds(messages: bytes) -> Iterator[str]:
         messages = messages[1 + int.from_bytes(messages[1:5], "big") :]
 
 
-def _database_of(url: str) -> str:
+def database_of(url: str) -> str:
     return urlsplit(url).path.lstrip("/")
 
 

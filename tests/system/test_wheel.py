@@ -1,7 +1,8 @@
 """What a new user gets: the built wheel in a fresh environment, and the pages of the first hour.
 
 The wheel is built and installed as `pip` does it for everyone, without a word of the source tree.
-The pages are then pasted word by word, on each kind of store.
+The pages are then pasted word by word, on each kind of store. The first hour starts thirty
+interpreters: `make test` pastes it on SQLite, and `make chaos` on servers.
 """
 
 from __future__ import annotations
@@ -19,9 +20,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.pasting import Reader
+from tests.support.spreading import folder_of_run
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/first-hour.md")
+README, FIRST_HOUR = "README.md", "docs/first-hour.md"
+SERVERS = ("postgres", "valkey")
+PASTED = [
+    *((README, kind) for kind in ("sqlite", *SERVERS)),
+    (FIRST_HOUR, "sqlite"),
+    *(pytest.param(FIRST_HOUR, kind, marks=pytest.mark.chaos) for kind in SERVERS),
+]
 ADDRESS = "https://git.example.org/holdfast"
 QUIET_PIP = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 LINK = re.compile(r"\]\(([^)]*)\)")
@@ -32,10 +40,7 @@ pytestmark = pytest.mark.timeout(300)  # installing waits for the package index
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with the wheel, made once for all test processes."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    folder /= "fresh"
+    folder = folder_of_run(tmp_path_factory) / "fresh"
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -83,7 +88,7 @@ def of(fresh: Path) -> dict[str, str]:
     return clean() | {"PATH": path, "COLUMNS": "120", **QUIET_PIP}
 
 
-@pytest.fixture(params=["sqlite", "postgres", "valkey"])
+@pytest.fixture
 def url(request: pytest.FixtureRequest) -> Iterator[str | None]:
     """None is the reader's own folder, where a file appears by itself."""
     match request.param:
@@ -95,7 +100,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str | None]:
             yield None
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("page", "url"), PASTED, indirect=["url"])
 def test_a_page_of_the_first_hour_pasted_word_by_word(
     page: str, url: str | None, fresh: Path, tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ import ast
 import doctest
 import importlib
 import os
-import pkgutil
 import re
 import shutil
 import subprocess
@@ -20,8 +19,8 @@ import holdfast
 import holdfast.contrib.otel
 import holdfast.testing
 from tests.support.forking import forks
+from tests.support.source import PACKAGE, ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
@@ -46,6 +45,7 @@ YOURS = frozenset(
 """Files of a reader's own project that pages speak of."""
 PRESENT = [page for page in PAGES if page.parent.name != "adr" and page.name != "CHANGELOG.md"]
 """Pages about what is: decisions and the changelog may name files that are gone."""
+ENVIRONMENT = {**os.environ, "HOLDFAST_URL": "sqlite://"}
 # Pages leave annotations out where they would hide what is shown.
 LENIENT = "# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs\n"
 
@@ -62,13 +62,13 @@ def examples() -> list[tuple[str, str]]:
 def test_every_example_runs_as_it_stands(name: str, source: str, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
     script.write_text(source)
-    ran = forks().run(script, tmp_path, {**os.environ, "HOLDFAST_URL": "sqlite://"})
+    ran = forks().run(script, tmp_path, ENVIRONMENT)
     assert ran.returncode == 0, f"{name}\n{ran.stdout}\n{ran.stderr}"
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: str(program.name))
 def test_every_program_among_the_examples_says_what_it_did(program: Path, tmp_path: Path) -> None:
-    ran = run(program, tmp_path)
+    ran = forks().run(program, tmp_path, ENVIRONMENT)
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
     assert ran.stdout.splitlines() == SAID[program.name]
 
@@ -76,20 +76,16 @@ def test_every_program_among_the_examples_says_what_it_did(program: Path, tmp_pa
 def test_the_project_among_the_examples_says_what_it_did(tmp_path: Path) -> None:
     """Its own tests run with ours; this is the program itself."""
     shutil.copytree(ROOT / "examples/shop", tmp_path / "shop")
-    ran = run("-m", tmp_path, PROJECT)
-    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
-    assert sorted(ran.stdout.splitlines()) == SAID[PROJECT]
-
-
-def run(script: Path | str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(script), *words],
-        cwd=folder,
-        env={**os.environ, "HOLDFAST_URL": "sqlite://"},
+    ran = subprocess.run(
+        [sys.executable, "-m", PROJECT],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=60,
     )
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+    assert sorted(ran.stdout.splitlines()) == SAID[PROJECT]
 
 
 SAID = {
@@ -256,9 +252,9 @@ def names_used(source: str) -> set[str]:
 
 
 def modules_with_examples() -> list[str]:
-    walked = pkgutil.walk_packages(holdfast.__path__, "holdfast.")
-    skipped = ("holdfast.testing.servers.__main__", "holdfast.cli.__main__")
-    return [module.name for module in walked if module.name not in skipped]
+    files = [file for file in PACKAGE.rglob("*.py") if ">>>" in file.read_text()]
+    names = [".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts) for file in files]
+    return sorted(name.removesuffix(".__init__") for name in names)
 
 
 @pytest.mark.parametrize("name", modules_with_examples())

@@ -99,7 +99,7 @@ SCRIPT_ELSEWHERE = {
     },
     **{
         ("postgres", f"limits.{verb}"): "lock and save: the rules are pure code"
-        for verb in ("take", "give", "adjust", "reset")
+        for verb in ("give", "adjust", "reset")
     },
     ("valkey", "limits.put"): "declare, said by an operator",
     ("valkey", "limits.find"): "commands of the server, in one round trip",

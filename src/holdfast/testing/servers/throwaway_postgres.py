@@ -28,10 +28,12 @@ log_timezone = 'Asia/Kathmandu'
 lc_messages = 'C'
 """
 # Shared memory as files of the data folder: none is left behind by a server that was killed.
+# Tests run a statement a few times on a few rows: to compile it takes longer than all its runs.
 CARELESS = """
 fsync = off
 full_page_writes = off
 dynamic_shared_memory_type = mmap
+jit = off
 """
 
 
