@@ -12,6 +12,7 @@ does hits all of them; the best of the rounds counts and the spread is shown.
     peers/       other queues, each in a virtual environment of its own
     program      the tasks and the worker process under test; its handlers leave marks in `ticks`
     measure      contenders take turns; ratios between them
+    stopwatch    clock and processor time of a stretch of work
     targets      what is wanted, and whether it was reached
     report       tables and a JSON file
     guard        `make bench-check`: is any ratio to the floor worse than it was?

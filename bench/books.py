@@ -35,6 +35,7 @@ from textual.pilot import Pilot
 from bench.places import STORES, Place, places, settle_postgres, sqlite_path, store_url
 from bench.program import on_fast_loop
 from holdfast.app import App
+from holdfast.cli.top import spare_collector
 from holdfast.cli.top_app import TopApp
 from holdfast.cli.top_views import TopView
 from holdfast.client.client import Client
@@ -312,6 +313,7 @@ async def asked(url: str, say: Callable[[str], None]) -> dict[str, Any]:
         for name, question in questions(client, app.store, ready).items():
             found[name] = await ask(question, ASKED)
             say(shown(name, found[name]))
+        spare_collector()
         async with TopApp(client, by="bench", every=3600.0).run_test(size=(80, 24)) as pilot:
             for view in TopView:
                 found[f"top: {view}"] = await ask(redraw(pilot, view), ASKED // 4)

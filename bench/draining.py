@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from bench.measure import Sample
 from bench.places import Place, store_url
 from bench.program import QUEUE, ROLES, Program
+from bench.stopwatch import Stopwatch
 from bench.worker_process import Workers, worker_processes
 from holdfast.client.client import Client
 from holdfast.job.state import LIVE, JobState
@@ -50,7 +51,8 @@ async def drained(
     place: Place, load: Load, *, workers: int = 1, slots: int = SLOTS, together: bool = False
 ) -> Sample:
     """`together`: the queue is paused until every worker is there, because one that comes a
-    moment later would find half of the work done."""
+    moment later would find half of the work done. Then the sample also tells the processor time,
+    without what a worker takes to start."""
     async with store_url(place) as url:
         return await drained_at(url, place, load, workers=workers, slots=slots, together=together)
 
@@ -75,21 +77,25 @@ async def drained_at(
         with worker_processes(
             url, slots=slots, calls=load.calls, role=load.role, count=workers
         ) as running:
-            if together:
-                await _let_go(app.client, workers)
-            sample = await _timed(app.client, running, load)
+            if not together:
+                sample = await _timed(app.client, running, load)
+            else:
+                await _all_there(app.client, workers)
+                watch = Stopwatch(place, running.pids)
+                await app.client.queues.resume(QUEUE)
+                sample = await _timed(app.client, running, load)
+                sample = watch.per_job(load.jobs) | sample
         _verify_counts(load, before, await app.client.count())
         return sample
 
 
-async def _let_go(client: Client, workers: int) -> None:
+async def _all_there(client: Client, workers: int) -> None:
     give_up = time.monotonic() + 30
     while len(await client.workers.all()) < workers:
         if time.monotonic() > give_up:
             raise RuntimeError(f"{workers} workers: not all have registered within 30 s")
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.3)
-    await client.queues.resume(QUEUE)
 
 
 async def _timed(client: Client, running: Workers, load: Load) -> Sample:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Any
 
 Sample = dict[str, float]
-InotifyChanges = Callable[[str], None]
+Told = Callable[[str], None]
 
 FLOOR = "floor"
 HOLDFAST = "holdfast"
@@ -79,8 +79,17 @@ class Contest:
         theirs = self.best(over, figure)
         return None if theirs is None else mine / theirs
 
+    def median_of_pairs(self, contender: str, over: str, figure: str) -> float:
+        """The middle one of the ratios of all rounds. The two contenders of a round run one after
+        the other, so what slows both for a while cancels out."""
+        samples = {entry.contender: entry.samples for entry in self.entries}
+        pairs = zip(samples[contender], samples[over], strict=True)
+        return median(mine[figure] / theirs[figure] for mine, theirs in pairs)
+
     def and_then(self, later: Contest) -> Contest:
         """Both runs of the same workload as one, with all their rounds."""
+        if not self.entries:
+            return later
         pairs = zip(self.entries, later.entries, strict=True)
         entries = [
             replace(one, samples=(*one.samples, *more.samples), failure=one.failure or more.failure)
@@ -126,7 +135,7 @@ def best_of(figure: str, values: Iterable[float]) -> float:
     return max(values) if figure in MORE_IS_BETTER else min(values)
 
 
-async def alternate(workload: Workload, rounds: int, told: InotifyChanges) -> Contest:
+async def alternate(workload: Workload, rounds: int, told: Told) -> Contest:
     """Every contender once per round, so that a noisy minute hits all of them. One that fails
     is left out of the rounds after, and its failure is part of the result."""
     samples: dict[str, list[Sample]] = {contender.name: [] for contender in workload.contenders}

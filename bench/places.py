@@ -19,6 +19,7 @@ from typing import Protocol
 import asyncpg
 import psutil
 
+from bench.processor import processor_seconds
 from holdfast.store.open import open_store
 from holdfast.testing.servers import (
     ThrowawayPostgres,
@@ -95,9 +96,10 @@ class OnPostgres:
     def server_seconds(self) -> float:
         pid = int((self._server.data / "postmaster.pid").read_text().split()[0])
         postmaster = psutil.Process(pid)
-        times = [one.cpu_times() for one in (postmaster, *postmaster.children(recursive=True))]
-        ended = times[0].children_user + times[0].children_system  # connections that were closed
-        return float(sum(one.user + one.system for one in times) + ended)
+        running = (pid, *(child.pid for child in postmaster.children(recursive=True)))
+        taken = sum(map(processor_seconds, running))
+        times = postmaster.cpu_times()  # with connections that were closed
+        return float(taken + times.children_user + times.children_system)
 
     def apart(self) -> AbstractContextManager[Place]:
         return nullcontext(self)

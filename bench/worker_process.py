@@ -28,6 +28,10 @@ class Workers:
     ticks: list[Ticks]
     log: IO[bytes]
 
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self.processes]
+
     def count(self) -> int:
         return sum(ticks.count() for ticks in self.ticks)
 

@@ -7,6 +7,7 @@ store's name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from bench.floors import (
@@ -23,25 +24,26 @@ from bench.floors import (
 from bench.floors.graphs import Graph, chain, diamonds
 from bench.measure import Sample
 from bench.places import Place, bare_url
+from bench.stopwatch import Start, Stopwatch
 
 
 class Floor(Protocol):
-    """Rates are jobs per second."""
+    """Rates are jobs per second. What is made ready before `start` is called is not counted."""
 
     async def single(self, url: str, jobs: int) -> Sample:
         """One job after the other, each durable before the next."""
         ...
 
-    async def bulk(self, url: str, jobs: int) -> Sample:
+    async def bulk(self, url: str, jobs: int, start: Start) -> Sample:
         """All jobs by the fastest way in."""
         ...
 
-    async def drain(self, url: str, jobs: int, document: str = "") -> Sample:
+    async def drain(self, url: str, jobs: int, start: Start, document: str = "") -> Sample:
         """Claim a batch, finish it, claim the next, until none is left. Each job carries its
         number, and the document."""
         ...
 
-    async def pickup(self, url: str, samples: int, gap: float) -> Sample:
+    async def pickup(self, url: str, samples: int, gap: float, start: Start) -> Sample:
         """From before the insert until another connection was woken and has claimed the job."""
         ...
 
@@ -96,17 +98,19 @@ async def single(place: Place, jobs: int) -> Sample:
 
 async def bulk(place: Place, jobs: int) -> Sample:
     async with bare_url(place) as url:
-        return await FLOORS[place.name].bulk(url, jobs)
+        return await FLOORS[place.name].bulk(url, jobs, partial(Stopwatch, place))
 
 
 async def drain(place: Place, jobs: int, document: str = "") -> Sample:
     async with bare_url(place) as url:
-        return await FLOORS[place.name].drain(url, jobs, document)
+        start = partial(Stopwatch, place)
+        return await FLOORS[place.name].drain(url, jobs, start, document)
 
 
 async def pickup(place: Place, samples: int, gap: float) -> Sample:
     async with bare_url(place) as url:
-        return await FLOORS[place.name].pickup(url, samples, gap)
+        start = partial(Stopwatch, place)
+        return await FLOORS[place.name].pickup(url, samples, gap, start)
 
 
 async def start_flows(place: Place, nodes: int) -> Sample:

@@ -19,6 +19,7 @@ import asyncpg
 
 from bench.floors.body import body
 from bench.measure import Sample, percentiles
+from bench.stopwatch import Start
 
 BATCH = 200  # the same number stands in postgres_claim.sql
 WOKEN = "floor"  # and the channel in postgres_insert_and_wake.sql
@@ -36,24 +37,24 @@ async def single(url: str, jobs: int) -> Sample:
         return {"rate": jobs / (time.perf_counter() - began)}
 
 
-async def bulk(url: str, jobs: int) -> Sample:
+async def bulk(url: str, jobs: int, start: Start) -> Sample:
     """COPY into both tables that a waiting job needs, in one transaction."""
     async with connected(url, "schema") as connection:
-        began = time.perf_counter()
+        watch = start()
         await _fill(connection, jobs)
-        return {"rate": jobs / (time.perf_counter() - began)}
+        return watch.per_job(jobs)
 
 
-async def drain(url: str, jobs: int, document: str = "") -> Sample:
-    return await _drained(url, jobs, _drain_in_sequence, document)
+async def drain(url: str, jobs: int, start: Start, document: str = "") -> Sample:
+    return await _drained(url, jobs, start, _drain_in_sequence, document)
 
 
-async def drain_overlapped(url: str, jobs: int) -> Sample:
+async def drain_overlapped(url: str, jobs: int, start: Start) -> Sample:
     """When claims and finishes each have a connection."""
-    return await _drained(url, jobs, _drain_overlapped)
+    return await _drained(url, jobs, start, _drain_overlapped)
 
 
-async def pickup(url: str, samples: int, gap: float) -> Sample:
+async def pickup(url: str, samples: int, gap: float, start: Start) -> Sample:
     async with connected(url, "schema") as sender, connected(url) as listener:
         woken = asyncio.Event()
         await listener.add_listener(WOKEN, lambda *_: woken.set())
@@ -67,13 +68,13 @@ async def pickup(url: str, samples: int, gap: float) -> Sample:
             await claim.fetch()
             return time.monotonic()
 
-        waits = []
+        waits, watch = [], start()
         for number in range(samples):
             began = time.monotonic()
             claimed, _ = await asyncio.gather(claim_when_woken(), insert.fetch(number, "{}"))
             waits.append(claimed - began)
             await asyncio.sleep(max(0.0, began + gap - time.monotonic()))
-    return percentiles(waits)
+        return watch.per_job(samples) | percentiles(waits)
 
 
 async def _fill(connection: Connection, jobs: int, document: str = "") -> None:
@@ -83,16 +84,16 @@ async def _fill(connection: Connection, jobs: int, document: str = "") -> None:
         await connection.copy_records_to_table("ready", records=[(n,) for n in range(jobs)])
 
 
-async def _drained(url: str, jobs: int, drain: Drain, document: str = "") -> Sample:
+async def _drained(url: str, jobs: int, start: Start, drain: Drain, document: str = "") -> Sample:
     async with connected(url, "schema") as connection:
         await _fill(connection, jobs, document)
         await connection.execute("analyze")
-        began = time.perf_counter()
+        watch = start()
         done = await drain(url, connection)
-        took = time.perf_counter() - began
+        sample = watch.per_job(jobs)
     if done != jobs:
         raise RuntimeError(f"the floor finished {done} jobs of {jobs}")
-    return {"rate": jobs / took}
+    return sample
 
 
 async def _drain_in_sequence(url: str, connection: Connection) -> int:

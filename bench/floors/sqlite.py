@@ -6,7 +6,6 @@ WAL and synchronous=NORMAL, as Holdfast has it.
 from __future__ import annotations
 
 import asyncio
-import random
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -17,9 +16,11 @@ from pathlib import Path
 from bench.floors.body import body
 from bench.measure import Sample, percentiles
 from bench.places import sqlite_path
+from bench.stopwatch import Start
 
 BATCH = 100
 LOOK_EVERY = 0.001
+GOLDEN = 0.618  # of a golden ratio: its multiples spread evenly
 
 
 async def single(url: str, jobs: int) -> Sample:
@@ -31,52 +32,55 @@ async def single(url: str, jobs: int) -> Sample:
         return {"rate": jobs / (time.perf_counter() - began)}
 
 
-async def bulk(url: str, jobs: int) -> Sample:
+async def bulk(url: str, jobs: int, start: Start) -> Sample:
     with connected(url, "schema") as connection:
-        began = time.perf_counter()
+        watch = start()
         _fill(connection, jobs)
-        return {"rate": jobs / (time.perf_counter() - began)}
+        return watch.per_job(jobs)
 
 
-async def drain(url: str, jobs: int, document: str = "") -> Sample:
+async def drain(url: str, jobs: int, start: Start, document: str = "") -> Sample:
     """The finished rows stay."""
     with connected(url, "schema") as connection:
         _fill(connection, jobs, document)
-        began = time.perf_counter()
+        watch = start()
         done = _drain(connection)
-        took = time.perf_counter() - began
+        sample = watch.per_job(jobs)
     if done != jobs:
         raise RuntimeError(f"the floor finished {done} jobs of {jobs}")
-    return {"rate": jobs / took}
+    return sample
 
 
-async def pickup(url: str, samples: int, gap: float) -> Sample:
+async def pickup(url: str, samples: int, gap: float, start: Start) -> Sample:
     """Nothing wakes a reader of a file, so the claimer looks every millisecond whether another
-    connection has changed it."""
+    connection has changed it. It does so in a thread: timers of a loop know whole milliseconds,
+    and one for the next may end at once."""
     waits = []
     with connected(url, "schema") as sender, connected(url) as claimer:
         insert = script("insert")
 
-        def send() -> float:
-            """At any moment between two looks: the same one each time would tell only of itself."""
-            time.sleep(gap + LOOK_EVERY * random.random())
+        def send(number: int) -> float:
+            """At all moments between two looks alike: the same one each time would tell only of
+            itself."""
+            time.sleep(gap + LOOK_EVERY * (number * GOLDEN % 1))
             began = time.monotonic()
             sender.execute(insert, ("{}",))
             return began
 
-        for _ in range(samples):
+        watch = start()
+        for number in range(samples):
             claimed, began = await asyncio.gather(
-                _claim_when_changed(claimer), asyncio.to_thread(send)
+                asyncio.to_thread(_claim_when_changed, claimer), asyncio.to_thread(send, number)
             )
             waits.append(claimed - began)
-    return percentiles(waits)
+        return watch.per_job(samples) | percentiles(waits)
 
 
-async def _claim_when_changed(connection: sqlite3.Connection) -> float:
+def _claim_when_changed(connection: sqlite3.Connection) -> float:
     look = "pragma data_version"
     [before] = connection.execute(look).fetchone()
-    while connection.execute(look).fetchone()[0] == before:  # noqa: ASYNC110 - nothing tells
-        await asyncio.sleep(LOOK_EVERY)
+    while connection.execute(look).fetchone()[0] == before:
+        time.sleep(LOOK_EVERY)
     connection.execute(script("claim"), (time.time(), 1)).fetchall()
     return time.monotonic()
 

@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 
 from bench.floors.body import body
 from bench.measure import Sample, percentiles
+from bench.stopwatch import Start
 from holdfast.job.ids import new_job_id
 
 BATCH = 100
@@ -30,31 +31,32 @@ async def single(url: str, jobs: int) -> Sample:
         return {"rate": jobs / (time.perf_counter() - began)}
 
 
-async def bulk(url: str, jobs: int) -> Sample:
+async def bulk(url: str, jobs: int, start: Start) -> Sample:
     """The same script, a thousand jobs in each call."""
     async with connected(url) as client:
-        began = time.perf_counter()
+        watch = start()
         await _fill(client, jobs)
-        return {"rate": jobs / (time.perf_counter() - began)}
+        return watch.per_job(jobs)
 
 
-async def drain(url: str, jobs: int, document: str = "") -> Sample:
+async def drain(url: str, jobs: int, start: Start, document: str = "") -> Sample:
     """The outcomes stay."""
     async with connected(url) as client:
         await _fill(client, jobs, document)
-        began = time.perf_counter()
+        watch = start()
         done = await _drain(client)
-        took = time.perf_counter() - began
+        sample = watch.per_job(jobs)
     if done != jobs:
         raise RuntimeError(f"the floor finished {done} jobs of {jobs}")
-    return {"rate": jobs / took}
+    return sample
 
 
-async def pickup(url: str, samples: int, gap: float) -> Sample:
+async def pickup(url: str, samples: int, gap: float, start: Start) -> Sample:
     """The claimer is blocked on the line itself, and then reads the body."""
     waits = []
     async with connected(url) as sender, connected(url) as claimer:
         insert = await sender.script_load(script("insert"))
+        watch = start()
         for number in range(samples):
             claiming = asyncio.ensure_future(_claim_one(claimer))
             await asyncio.sleep(gap)
@@ -63,7 +65,7 @@ async def pickup(url: str, samples: int, gap: float) -> Sample:
             await claiming
             waits.append(time.monotonic() - began)
             await sending
-    return percentiles(waits)
+        return watch.per_job(samples) | percentiles(waits)
 
 
 async def _claim_one(client: Redis) -> None:

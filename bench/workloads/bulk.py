@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from bench import floors
@@ -10,6 +9,7 @@ from bench.measure import FLOOR, HOLDFAST, Contender, Sample, Workload
 from bench.places import Place, store_url
 from bench.program import noop
 from bench.scale import Scale
+from bench.stopwatch import Stopwatch
 
 
 def bulk(place: Place, scale: Scale) -> Sequence[Workload]:
@@ -25,6 +25,6 @@ async def enqueued_at_once(place: Place, jobs: int) -> Sample:
         program = noop(url, lambda number: None)
         async with program.app:
             await program.task.enqueue(-1)
-            began = time.perf_counter()
+            watch = Stopwatch(place)
             await program.task.enqueue_many((number,) for number in range(jobs))
-            return {"rate": jobs / (time.perf_counter() - began)}
+            return watch.per_job(jobs)

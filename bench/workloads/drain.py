@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from bench import floors
 from bench.draining import drained, numbered
@@ -10,6 +11,7 @@ from bench.floors.postgres import drain_overlapped
 from bench.measure import FLOOR, HOLDFAST, Contender, Sample, Workload
 from bench.places import Place, bare_url
 from bench.scale import Scale
+from bench.stopwatch import Stopwatch
 
 
 def drain(place: Place, scale: Scale) -> Sequence[Workload]:
@@ -22,4 +24,4 @@ def drain(place: Place, scale: Scale) -> Sequence[Workload]:
 
 async def _overlapped(place: Place, jobs: int) -> Sample:
     async with bare_url(place) as url:
-        return await drain_overlapped(url, jobs)
+        return await drain_overlapped(url, jobs, partial(Stopwatch, place))

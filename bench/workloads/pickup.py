@@ -7,6 +7,7 @@ wake-up and claim between two connections.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,6 +16,7 @@ from bench.measure import FLOOR, HOLDFAST, Contender, Sample, Workload, percenti
 from bench.places import Place, store_url
 from bench.program import QUEUE, Program, noop
 from bench.scale import Scale
+from bench.stopwatch import Stopwatch
 from bench.worker_process import worker_processes
 
 SETTLING = 1.0
@@ -57,9 +59,10 @@ async def across_processes(place: Place, scale: Scale) -> Sample:
                 await program.task.enqueue(-1)
                 await worker.have_marked(1)
                 await asyncio.sleep(SETTLING)
+                watch = Stopwatch(place, (os.getpid(), *worker.pids))
                 sent = await _send(program, scale)
                 await worker.have_marked(scale.samples + 1)
-                return latency(sent, worker.marks())
+                return watch.per_job(scale.samples) | latency(sent, worker.marks())
 
 
 async def _send(program: Program, scale: Scale) -> dict[int, float]:

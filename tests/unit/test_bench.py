@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import time
+
 import pytest
 
-from bench.guard import Guarded, Recorded
+from bench.guard import TOLERATED, Guarded, Recorded
 from bench.measure import (
     FASTEST_PEER,
     FLOOR,
@@ -18,6 +22,7 @@ from bench.measure import (
     percentiles,
 )
 from bench.places import release, valkey_or_redis
+from bench.processor import processor_seconds
 from bench.sqlite_trace import BRACKET, LOOK, STATEMENT, kind_of
 from bench.targets import STORES, TARGETS, Target, judge
 from bench.workloads import WORKLOADS
@@ -128,12 +133,24 @@ def test_every_target_belongs_to_a_store_and_a_workload_that_exist() -> None:
 
 @pytest.mark.parametrize(
     ("figure", "ratio", "fell"),
-    [("rate", 0.41, False), ("rate", 0.39, True), ("p50", 0.59, False), ("p50", 0.61, True)],
+    [("rate", 0.42, False), ("rate", 0.41, True), ("cpu", 0.59, False), ("cpu", 0.61, True)],
 )
-def test_the_guard_fails_when_a_ratio_is_a_fifth_worse(
+def test_the_guard_fails_when_a_ratio_is_worse_than_it_may_be(
     figure: str, ratio: float, fell: bool
 ) -> None:
-    assert Guarded("drain sqlite", figure, ratio, recorded=0.5).fell is fell
+    """A rate of 1 / 1.2 is as bad as a time of 1.2."""
+    guarded = Guarded("drain sqlite", figure, ratio, recorded=0.5, tolerated=0.2)
+    assert guarded.fell is fell
+
+
+def test_the_guard_takes_the_middle_one_of_the_ratios_of_each_round() -> None:
+    """The best round of each would be 2: they were not of one moment."""
+    found = contest(
+        "cpu",
+        floor=[{"cpu": 1.0}, {"cpu": 10.0}, {"cpu": 2.0}],
+        holdfast=[{"cpu": 3.0}, {"cpu": 40.0}, {"cpu": 10.0}],
+    )
+    assert found.median_of_pairs(HOLDFAST, FLOOR, "cpu") == 4
 
 
 @pytest.mark.parametrize(
@@ -155,21 +172,49 @@ def test_rounds_that_are_added_can_only_better_a_figure() -> None:
 
 
 def test_the_guard_lets_pass_what_was_never_recorded() -> None:
-    assert not Guarded("drain sqlite", "rate", 0.01, recorded=None).fell
+    assert not Guarded("drain sqlite", "rate", 0.01, recorded=None, tolerated=0.2).fell
 
 
 def test_the_guard_does_not_compare_the_ratios_of_two_servers() -> None:
     drain = Workload("drain", "valkey", ())
-    recorded = Recorded({"drain valkey": 0.9}, {"valkey": "Redis 6.2"})
-    same = recorded.compared(drain, 0.3, "Redis 6.2")
-    other = recorded.compared(drain, 0.3, "Valkey 9.1")
+    recorded = Recorded({"drain valkey rate": 0.9}, {"valkey": "Redis 6.2"})
+    same = recorded.compared(drain, "rate", 0.3, "Redis 6.2")
+    other = recorded.compared(drain, "rate", 0.3, "Valkey 9.1")
     assert (same.fell, other.fell) == (True, False)
     assert str(other).endswith("recorded 0.900 with Redis 6.2: not compared")
+
+
+def test_the_guard_does_not_believe_the_clock_of_a_busy_machine() -> None:
+    drain = Workload("drain", "valkey", ())
+    ratios = {"drain valkey rate": 0.5, "drain valkey cpu": 2.0}
+    recorded = Recorded(ratios, {"valkey": "Valkey 9.1"})
+    assert recorded.compared(drain, "rate", 0.1, "Valkey 9.1").fell
+    assert recorded.compared(drain, "cpu", 9.0, "Valkey 9.1", busy=True).fell
+    busy = recorded.compared(drain, "rate", 0.1, "Valkey 9.1", busy=True)
+    assert not busy.fell
+    assert str(busy).endswith("recorded 0.500 and others had the processors: not compared")
 
 
 def test_what_is_recorded_names_the_server_of_every_store() -> None:
     recorded = Recorded.load()
     assert recorded.servers.keys() == {name.split()[1] for name in recorded.ratios} == set(STORES)
+
+
+def test_everything_that_the_guard_looks_at_is_recorded() -> None:
+    looked_at = {
+        f"{workload} {store} {figure}"
+        for workload, figures in TOLERATED.items()
+        for figure in figures
+        for store in STORES
+    }
+    assert Recorded.load().ratios.keys() == looked_at
+
+
+def test_a_process_takes_processor_time_and_one_that_is_gone_none() -> None:
+    assert 0 < processor_seconds(os.getpid()) == pytest.approx(time.process_time(), abs=0.1)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert processor_seconds(ended.pid) == 0
 
 
 @pytest.mark.parametrize(
