@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.job.ids import WorkerId
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.wakeups import Topic
@@ -11,6 +13,8 @@ from tests.support.backends import siblings
 from tests.support.listening import listening
 
 LEASE = 30.0
+
+pytestmark = pytest.mark.usefixtures("totals")
 
 
 async def hire(scene: Scene, **queues: int) -> WorkerId:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId
-from holdfast.store.contract.queues import QueueSettings
-from tests.conformance.builders import QUEUE, Scene
+from holdfast.store.contract.queues import QueueSettings, jobs_of
+from tests.conformance.builders import QUEUE, TASK, Scene
 from tests.conformance.limiting import limited, of, through
 
 
@@ -84,3 +87,19 @@ async def test_jobs_of_unknown_tasks_do_not_hold_up_a_queue_that_ages(scene: Sce
     await scene.enqueue("unknown", priority=0)
     job = await scene.enqueue(priority=5)
     assert await order(scene) == [job]
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_a_line_that_lost_its_last_job_hides_nobody_of_its_priority(
+    scene: Scene, is_paused: bool
+) -> None:
+    """Lines are known from a claim on, also from one of a worker that knows none of their tasks."""
+    await ages(scene, 10)
+    await limited(scene, tenant=5)
+    gone = await scene.enqueue("wave", **through("tenant:a"))
+    job = await scene.enqueue(**through("tenant:b"))
+    assert await scene.claim(5, tasks=["another"]) == []
+    assert (await scene.finish(await scene.live(gone), Cancelled())).accepted
+    if is_paused:
+        await scene.store.queues.pause([jobs_of("wave")])
+    assert of(await scene.claim(5, tasks=["wave", TASK])) == [job]

@@ -8,9 +8,11 @@ from holdfast.job.ends import Cancelled
 from holdfast.job.passing import Passed
 from holdfast.job.record import Claimed
 from holdfast.limits.model import Budget, Concurrency, Rate, Settings
-from tests.conformance.builders import Scene
+from holdfast.store.contract.limits import Take
+from tests.conformance.builders import FAILED, Scene
 from tests.conformance.limiting import (
     at_cost,
+    begun,
     bucket,
     costing,
     define,
@@ -197,3 +199,62 @@ async def test_the_job_before_others_of_its_line_is_named(scene: Scene) -> None:
     found = await scene.store.limits.before([first, second, other, plain])
     assert found == {second: first}
     assert await scene.store.limits.before([]) == {}
+
+
+async def test_who_comes_to_stand_aside_is_kept_where_the_one_before_has_just_left(
+    scene: Scene,
+) -> None:
+    """The claim that removes the empty line of those who stand aside lets another job stand there:
+    a job in a line that is gone would never begin."""
+    await limited(scene, memory=4)
+    first = await scene.enqueue(**costing(memory=5))
+    assert await scene.claim(10) == []
+    assert (await scene.finish(await scene.live(first), Cancelled())).accepted
+    job = await scene.enqueue(**costing(memory=5))
+    assert await scene.claim(10) == []
+    await scene.store.limits.put("memory", Concurrency(5))
+    assert of([*await scene.claim(10), *await scene.claim(10)]) == [job]
+
+
+@pytest.mark.parametrize(("hard", "cost"), [(0, 1), (0, 5), (4, 5)])
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_a_budget_that_is_topped_up_lets_so_much_more_pass_in_its_period(
+    scene: Scene, hard: int, cost: int, is_first: bool
+) -> None:
+    limits = scene.store.limits
+    await define(scene, purse=Budget(hard, every=1000.0))
+    if is_first:
+        await limits.adjust("purse:", 6)
+    big = await scene.enqueue(**costing(purse=cost))
+    if not is_first:
+        assert await scene.claim(10) == []
+        await limits.adjust("purse:", 6)
+    [held, *_] = [*await scene.claim(10), *await scene.claim(10)]
+    assert held.id == big
+    [taken] = await limits.take([Take("purse:", 6 + hard - cost)])
+    assert taken.granted
+    assert (await scene.finish(held)).accepted
+    assert (await bucket(scene, "purse:")).room == 0
+    await nothing_is_wrong(scene)
+
+
+async def test_a_top_up_is_over_with_its_period(scene: Scene) -> None:
+    """Who costs more than the budget has without it stands aside again, and keeps nobody
+    waiting."""
+    await define(scene, purse=Budget(4, every=1000.0))
+    await scene.store.limits.adjust("purse:", 2)
+    [held] = await begun(scene, 1, "purse:")
+    big = await scene.enqueue(**costing(purse=6))
+    assert await scene.claim(10) == []
+    assert (await bucket(scene, "purse:")).stuck == 0, "it waits for the one that runs"
+    assert (await scene.finish(held, FAILED)).accepted
+    scene.clock.advance(1000)
+    small = await scene.enqueue(**costing(purse=3))
+    assert of([*await scene.claim(10), *await scene.claim(10)]) == [small]
+    assert await scene.claim(10) == []
+    assert (await bucket(scene, "purse:")).stuck == 1
+    [waiter] = await scene.store.limits.waiters("purse:", 5, never=True)
+    assert waiter.job_id == big
+    await scene.store.limits.adjust("purse:", 9)
+    assert of([*await scene.claim(10), *await scene.claim(10)]) == [big]
+    await nothing_is_wrong(scene)

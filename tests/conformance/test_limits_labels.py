@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.job.ends import HandedBack
 from holdfast.store.contract.queues import QueueSettings
 from tests.conformance.builders import QUEUE, RAISED, TASK, Scene
@@ -97,6 +99,7 @@ async def test_a_worker_with_only_in_a_queue_without_lines_gets_nothing(scene: S
     assert of(await scene.claim(10)) == [job]
 
 
+@pytest.mark.usefixtures("totals")
 async def test_a_worker_with_only_heeds_aging_and_totals(scene: Scene) -> None:
     settings = QueueSettings(aging=10.0, max_running=1)
     await scene.store.queues.tune(QUEUE, settings)

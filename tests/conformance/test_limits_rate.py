@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import BadOption
 from holdfast.job.ends import HandedBack, PutOff
 from holdfast.limits.model import Concurrency, Rate
-from holdfast.store.contract.limits import MOST_OPENINGS
+from holdfast.store.contract.limits import MOST_OPENINGS, Take
 from tests.conformance.builders import RAISED, RETURNED, Scene
 from tests.conformance.limiting import (
     at_cost,
@@ -187,6 +187,33 @@ async def test_a_kind_is_not_changed_while_it_counts(scene: Scene) -> None:
     await scene.finish(held)
     await scene.store.limits.put("github", Concurrency(2))
     assert (await bucket(scene, "github:")).room == 2
+
+
+@pytest.mark.parametrize("of_a_key", [False, True])
+@pytest.mark.parametrize("burst", [None, 5])
+async def test_a_rate_whose_burst_comes_and_goes_counts_with_its_own_books(
+    scene: Scene, burst: int | None, of_a_key: bool
+) -> None:
+    """What was counted before would be taken for up to 64 times as much, and for something new."""
+    limits = scene.store.limits
+    one, other = (Rate(1, per=3600, burst=each) for each in (burst, 5 if burst is None else None))
+    await define(scene, github=one)
+
+    async def change(settings: Rate | None) -> None:
+        if of_a_key:
+            await limits.override("github", "", settings)
+        else:
+            await limits.put("github", settings or one)
+
+    [taken] = await limits.take([Take("github:", 1)])
+    await change(other)
+    [taken_too] = await limits.take([Take("github:", 1)])
+    assert taken.granted
+    assert taken_too.granted
+    scene.clock.advance(10 * 3600)
+    await change(None)
+    assert (await bucket(scene, "github:")).spent == 0
+    assert (await bucket(scene, "github:")).room == one.largest
 
 
 async def test_a_rate_that_is_still_counted_is_not_forgotten(scene: Scene) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.job.ends import HandedBack
 from holdfast.job.ties import Tie
 from holdfast.limits.model import Concurrency
@@ -21,6 +23,8 @@ from tests.conformance.limiting import (
 from tests.support.waiting import wait_until
 
 TOTAL = f"queue:{QUEUE}"
+
+pytestmark = pytest.mark.usefixtures("totals")
 
 
 async def total(scene: Scene, most: int | None, queue: str = QUEUE) -> None:

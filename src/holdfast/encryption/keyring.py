@@ -16,7 +16,8 @@ from typing import Final
 from holdfast.errors import BadOption
 
 KEY_BYTES = 32
-EXPECTED = "an id, a colon and 32 bytes in base64, as 'holdfast keys generate' writes it"
+MADE = "32 bytes in base64, as 'holdfast keys generate' writes it"
+EXPECTED = f"an id, a colon and {MADE}"
 REFERENCES = ("env", "file")
 """What a text may begin with that says where the keys are. No key has such an id."""
 _KID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -102,9 +103,9 @@ def _key(kid: str, given: object) -> bytes:
         try:
             found = b64decode(given, validate=True)
         except (NotBase64, ValueError):
-            raise BadOption(f"key {kid}", "32 bytes in base64", "another text") from None
+            raise BadOption(f"key {kid}", MADE, "another text") from None
     if not isinstance(found, bytes):
         raise BadOption(f"key {kid}", "32 bytes, or their base64", f"a {type(found).__name__}")
     if len(found) != KEY_BYTES:
-        raise BadOption(f"key {kid}", "32 bytes long", f"{len(found)} bytes")
+        raise BadOption(f"key {kid}", MADE, f"{len(found)} bytes")
     return found

@@ -11,15 +11,24 @@ JobId = NewType("JobId", str)
 WorkerId = NewType("WorkerId", str)
 
 
-def new_job_id(beside: str | None = None) -> JobId:
+def new_job_id(beside: str | None = None, *, limited: bool = False) -> JobId:
     """A UUIDv7: minted by the client, so an insert can be repeated; sorts by creation.
 
     Its last three digits say in which partition the job lies, where a store has several. Jobs
-    minted `beside` the same text, such as a unique key, lie in the same one.
+    minted `beside` the same text, such as a unique key, lie in the same one. `limited`: the job
+    passes limits, so it lies in the first partition, where all buckets are.
     """
-    if beside is None:
-        return JobId(str(uuid_utils.uuid7()))
-    return JobId(f"{str(uuid_utils.uuid7())[:-3]}{partition_bits(beside):03x}")
+    minted = str(uuid_utils.uuid7())
+    if beside is None and not limited:  # nearly all are
+        return JobId(minted)
+    return JobId(placed_id(minted, beside, limited))
+
+
+def placed_id(minted: str, beside: str | None, limited: bool) -> str:
+    """An id with the digits of its partition."""
+    if beside is not None:
+        return f"{minted[:-3]}{partition_bits(beside):03x}"
+    return f"{minted[:-3]}000" if limited else minted
 
 
 def partition_bits(text: str) -> int:

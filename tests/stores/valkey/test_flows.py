@@ -36,6 +36,8 @@ from holdfast.store.valkey import constants, flow_rows, flows, scripts
 from holdfast.store.valkey.claiming import INLINE_BODIES
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.inserting import job_row
+from holdfast.store.valkey.layout import Record
+from holdfast.store.valkey.moments import to_micros
 from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey
@@ -210,34 +212,66 @@ async def ended_first(scene: Scene, flow: NewFlow) -> None:
     await scene.store.jobs.finish([decide(job, Returned(f'"{job.id}"')) for job in claimed])
 
 
-async def test_a_claim_of_many_nodes_is_one_round_trip(
-    scene: Scene, called: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def commands(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> AsyncMock:
+    """The plain commands, as they are sent."""
+    sent = AsyncMock(wraps=connections_of(scene).command)
+    monkeypatch.setattr(connections_of(scene), "command", sent)
+    return sent
+
+
+def keys_read(commands: AsyncMock) -> list[str]:
+    reads = [call.args[1:] for call in commands.await_args_list if call.args[0] == "MGET"]
+    return [key.decode().partition("}:")[2] for keys in reads for key in keys]
+
+
+async def test_a_claim_of_few_nodes_is_one_round_trip(
+    scene: Scene, called: list[str], commands: AsyncMock
 ) -> None:
-    flow, takers = in_line(INLINE_BODIES + 2)
+    flow, takers = in_line(INLINE_BODIES)
     await ended_first(scene, flow)
     called.clear()
-    commands = AsyncMock(wraps=connections_of(scene).command)
-    monkeypatch.setattr(connections_of(scene), "command", commands)
+    commands.reset_mock()
     claimed = await scene.claim(100)
     assert called == ["jobs/claim"]
-    assert "MGET" not in [call.args[0] for call in commands.await_args_list]
+    assert keys_read(commands) == []
     assert [job.id for job in claimed] == takers
     given = [job.node.results for job in claimed if job.node is not None and job.node.results]
-    assert [list(one.values()) == [f'"{job}"' for job in one] for one in given] == [True] * 10
+    assert [list(one.values()) == [f'"{job}"' for job in one] for one in given] == [True] * 8
     kept = {job.id: job.args_json for job in await scene.store.jobs.get(takers)}
     assert {job.id: job.args for job in claimed} == kept
 
 
-async def test_of_nodes_among_plain_jobs_a_claim_reads_only_the_others_bodies(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+async def test_bodies_and_rows_of_many_jobs_are_read_by_one_command(
+    scene: Scene, called: list[str], commands: AsyncMock
 ) -> None:
+    """So they need not pass through Lua. Results are left to the worker."""
+    flow, takers = in_line(INLINE_BODIES)
+    await ended_first(scene, flow)
+    plain = await scene.enqueue()
+    called.clear()
+    commands.reset_mock()
+    claimed = {job.id: job for job in await scene.claim(100)}
+    assert called == ["jobs/claim"]
+    bodies = [f"b:{job}" for job in [*takers, plain]]
+    assert keys_read(commands) == [*bodies, *(f"n:{job}" for job in takers)]
+    inputs = {node.job.id: node.inputs for node in flow.nodes}
+    brought = {job: claimed.pop(job).node for job in takers}
+    assert brought == {job: NodeFacts(inputs[job], closing=False) for job in takers}
+    assert [job.node for job in claimed.values()] == [None]
+
+
+async def test_a_claim_of_many_jobs_tells_which_flows_are_being_cancelled(scene: Scene) -> None:
     plain = [await scene.enqueue() for _ in range(INLINE_BODIES)]
-    await Trip.begin(scene, {"a": [], "b": [], "z": ["a"]})
-    commands = AsyncMock(wraps=connections_of(scene).command)
-    monkeypatch.setattr(connections_of(scene), "command", commands)
-    assert len(await scene.claim(100)) == INLINE_BODIES + 2
-    [read] = [call.args[1:] for call in commands.await_args_list if call.args[0] == "MGET"]
-    assert [key.decode()[-36:] for key in read] == plain
+    names = ("stays", "goes")
+    trips = [await Trip.begin(scene, {name: [], f"z{name}": [name]}) for name in names]
+    await trips[1].close()
+    brought = {job.id: job.node for job in await scene.claim(100)}
+    facts = {
+        trip.ids[name]: NodeFacts(None, closing=name == "goes")
+        for name, trip in zip(names, trips, strict=True)
+    }
+    assert brought == {**dict.fromkeys(plain), **facts}
 
 
 async def test_a_claim_that_does_not_find_all_results_leaves_them_to_the_worker(
@@ -260,12 +294,10 @@ async def test_results_of_very_many_upstreams_are_left_to_the_worker(scene: Scen
     all_of_them = encode_inputs([Input(("x", n), Result(job)) for n, job in enumerate(wanted)])
     nodes[-1] = msgspec.structs.replace(nodes[-1], inputs=all_of_them)
     await ended_first(scene, msgspec.structs.replace(flow, nodes=tuple(nodes)))
-    claimed = await scene.claim(1_000)
-    claimed += await scene.claim(1_000)
-    brought = {job.id: job.node.results for job in claimed if job.node is not None}
-    assert list(brought) == takers
-    assert brought[takers[-1]] is None
-    assert brought[takers[0]] == {wanted[0]: f'"{wanted[0]}"'}
+    await scene.claim(1_000)
+    [claimed] = await scene.claim(1_000)
+    assert claimed.id == takers[-1]
+    assert claimed.node == NodeFacts(all_of_them, closing=False, results=None)
 
 
 async def test_a_node_whose_row_was_overwritten_does_not_stop_a_claim(scene: Scene) -> None:
@@ -323,6 +355,28 @@ async def test_the_short_way_out_leaves_what_the_long_way_leaves(
     assert len(short) > 30
 
 
+async def test_the_edge_of_a_node_that_waits_for_one_other_leaves_what_a_counted_edge_leaves(
+    server: ThrowawayValkey, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = new_flow({**DIAMOND, "x": ["a"]}, delays={"x": 5.0})
+    alone = await _left_by_ends(server, clock, flow, is_long=False)
+    monkeypatch.setattr(flow_rows, "EDGE_ALONE", 0)
+    counted = await _left_by_ends(server, clock, flow, is_long=False)
+    assert {name for name in counted if counted[name] != alone[name]} == {
+        f"n:{flow.nodes[0].job.id}"
+    }
+    assert len(alone) > 30
+
+
+async def test_the_gate_of_a_node_that_waits_for_one_other_is_not_read(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": ["a"]})
+    connections = connections_of(scene)
+    await connections.command("DEL", connections.key(0, f"g:{trip.ids['b']}"))
+    await trip.end("a")
+    assert await connections.command("ZCARD", connections.key(0, "untimed:blocked")) == 0
+    assert [job.id for job in await scene.claim()] == [trip.ids["b"]]
+
+
 async def _left_by_ends(
     server: ThrowawayValkey, clock: ManualClock, flow: NewFlow, *, is_long: bool
 ) -> dict[str, object]:
@@ -349,6 +403,44 @@ async def _left_by_ends(
 
 
 # Two finishers
+
+
+async def _record(scene: Scene, job: JobId) -> Record:
+    connections = connections_of(scene)
+    return to_record(await connections.command("GET", connections.key(0, f"s:{job}")))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"priority": -5, "queue": "größer"},
+        {"priority": 70_000, "policy": Policy(timeout=0.5)},
+        {"queue": "q" * 300, "deadline_in": 60.0},
+    ],
+    ids=["plain", "small", "timeout", "long"],
+)
+@pytest.mark.parametrize("size", [0, 1, 40, 70_000])
+async def test_moves_of_nodes_change_the_values_that_they_should(
+    scene: Scene, options: dict[str, Any], size: int
+) -> None:
+    """They are done to the packed record, whatever the sizes of its values."""
+    result = "1" * size or None
+    flow = new_flow({"a": [], "b": ["a"]}, node_options={"a": options, "b": options})
+    await scene.store.flows.start([flow])
+    first, second = (node.job.id for node in flow.nodes)
+    [claimed] = await scene.claim(1, queue=flow.nodes[0].job.queue)
+    ends, waits = await _record(scene, first), await _record(scene, second)
+    scene.clock.advance(1)
+    await scene.store.jobs.finish([decide(claimed, Returned(result))])
+    now = to_micros(await scene.store.now())
+    ended, released = await _record(scene, first), await _record(scene, second)
+    kept = ended.result if result is None else f"{result}{str(ended.result)[-1]}"
+    said = {"state": "succeeded", "at": now, "ready_at": False, "attempts": 1, "result": kept}
+    assert ended == msgspec.structs.replace(ends, **said)
+    assert released.seq > waits.seq
+    said = {"state": "ready", "ready_at": now, "seq": released.seq}
+    assert released == msgspec.structs.replace(waits, **said)
 
 
 @pytest.mark.parametrize("partitions", [1, 8])

@@ -66,7 +66,7 @@ async def test_a_store_of_an_older_layout_is_refused(server: ThrowawayValkey, pl
         pass
     [meta] = [key for key in server.keys(place) if key.endswith(":meta")]
     server.say("HSET", meta, "version", 1)
-    with pytest.raises(StoreError, match="layout 1; this one needs 5"):
+    with pytest.raises(StoreError, match="layout 1; this one needs 6"):
         await open_store(place).open()
 
 

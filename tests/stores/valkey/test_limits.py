@@ -65,7 +65,7 @@ async def test_a_script_counts_as_the_pure_code_does(scene: Scene, way: str, see
 def _taken(model: Bucket, units: int, now: int) -> Taken:
     opens = model.opens_at(now, units)
     if opens is None:
-        return Taken(False, refused=never_granted(model, units))
+        return Taken(False, refused=never_granted(model, units, now))
     if opens > now:
         return Taken(False, wait=(opens - now) / 1e6)
     if isinstance(model.settings, Budget):

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast import App
+from holdfast.clock import ManualClock
 from holdfast.errors import (
     BadOption,
     NotCapable,
     StoreError,
 )
+from holdfast.insights.diagnosis import OK
+from holdfast.insights.doctor import examine
 from holdfast.job.ends import WorkerLost
 from holdfast.job.ids import new_job_id
 from holdfast.job.outcome import decide
+from holdfast.job.passing import LineRule
 from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
 from holdfast.limits.model import Concurrency
 from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.records import Want
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey, ValkeyServer
 from tests.conformance.builders import (
@@ -25,7 +32,10 @@ from tests.conformance.builders import (
     ids,
     new_job,
 )
+from tests.conformance.limiting import in_use, limited, nothing_is_wrong, through
+from tests.conformance.planning import definition
 from tests.support.backends import opened
+from tests.support.flows import Trip, new_flow
 
 PARTITIONS = 4
 
@@ -126,17 +136,124 @@ async def test_a_reclaimer_that_had_a_break_is_refused_in_every_partition(scene:
     assert accepted(await scene.store.jobs.reclaim(moves, judge)) == [True] * 40
 
 
-async def test_limits_are_refused_because_a_script_must_see_a_job_and_its_buckets(
+async def test_jobs_that_pass_limits_lie_with_all_buckets_and_the_others_anywhere(
     scene: Scene,
 ) -> None:
-    limits = scene.store.limits
-    for change in (
-        limits.declare({"host": Concurrency(3)}),
-        limits.put("host", Concurrency(3)),
-        limits.drain({"host:x": 3.0}),
-        scene.store.jobs.insert([new_job(buckets="host:x", ties=int(Tie.PERMITS))]),
-    ):
+    await limited(scene, host=3, tenant=2)
+    plain = await scene.enqueue_many(40)
+    for n in range(12):
+        await scene.enqueue(**through("host:", f"tenant:{n % 3}"))
+    assert {int(job[-3:], 16) % PARTITIONS for job in plain} == set(range(PARTITIONS))
+    claimed = await scene.claim(100)
+    assert len(claimed) == 40 + 3
+    assert await in_use(scene, "host:") == 3
+    with_limits = [job for job in claimed if job.ties]
+    assert {int(job.id[-3:], 16) for job in with_limits} == {0}
+    await nothing_is_wrong(scene)
+    for job in claimed:
+        await scene.finish(job)
+    assert len(await scene.claim(100)) == 3
+
+
+async def test_jobs_with_limits_have_half_where_plain_ones_wait_in_other_partitions(
+    scene: Scene,
+) -> None:
+    await limited(scene, host=1000)
+    await scene.enqueue_many(40)
+    await scene.enqueue_many(40, **through("host:"))
+    assert sum(bool(job.ties) for job in await scene.claim(20)) == 10
+    assert sum(bool(job.ties) for job in await scene.claim(100)) == 30
+
+
+async def test_the_better_priority_goes_first_whatever_the_kind(scene: Scene) -> None:
+    await limited(scene, host=1000)
+    await scene.enqueue_many(10, priority=1)
+    await scene.enqueue_many(10, priority=0, **through("host:"))
+    await scene.enqueue_many(10, priority=2, **through("host:"))
+    assert [job.priority for job in await scene.claim(25)] == [0] * 10 + [1] * 10 + [2] * 5
+
+
+async def test_jobs_of_all_partitions_age_together(scene: Scene) -> None:
+    await limited(scene, host=1000)
+    await scene.store.queues.tune(QUEUE, QueueSettings(aging=10.0))
+    expected = []
+    for n in range(24):
+        options = through("host:") if n % 4 == 0 else {}
+        expected.append(await scene.enqueue(priority=n % 2, **options))
+        scene.clock.advance(20.0)
+    claimed = [*ids(await scene.claim(7)), *ids(await scene.claim(17))]
+    assert claimed == expected
+
+
+async def test_a_worker_of_only_some_labels_gets_jobs_of_several_partitions(scene: Scene) -> None:
+    await scene.enqueue_many(10)
+    wanted = await scene.enqueue(**through(labels=["gpu"]))
+    assert ids(await scene.claim(10, labels=["gpu"], only=["gpu"])) == [wanted]
+
+
+async def test_a_flow_with_limits_lies_with_all_buckets(scene: Scene) -> None:
+    await limited(scene, host=1)
+    options = {"b": {**through("host:"), "ties": int(Tie.NODE | Tie.PERMITS)}}
+    trip = await Trip.begin(scene, {"a": (), "b": ("a",)}, node_options=options)
+    assert int(trip.id[-3:], 16) == 0
+    for name in ("a", "b"):
+        [job] = await scene.claim(10)
+        assert job.id == trip.ids[name]
+        await scene.finish(job)
+    assert await in_use(scene, "host:") == 0
+
+
+async def test_what_one_script_cannot_see_is_refused(scene: Scene) -> None:
+    store, several = scene.store, "several partitions"
+    elsewhere = new_job(id=new_job_id(beside="a"), **through("host:"))
+    with pytest.raises(BadOption, match="new_job_id\\(limited=True\\)"):
+        await store.jobs.insert([elsewhere])
+    unique = Unique("key")
+    with pytest.raises(NotCapable, match=several):
+        await store.jobs.insert([new_job(unique=unique, **through("host:"))])
+    with pytest.raises(NotCapable, match=several):
+        await store.queues.tune(QUEUE, QueueSettings(max_running=3))
+    with pytest.raises(NotCapable, match=several):
+        await store.queues.ensure({QUEUE: QueueSettings(max_running=3)})
+    options = {"a": through("host:")}
+    with pytest.raises(NotCapable, match=several):
+        await store.flows.start([new_flow({"a": ()}, node_options=options, unique_key="key")])
+    nightly = definition(line=LineRule(requires=("gpu",)))
+    with pytest.raises(NotCapable, match=several):
+        await store.schedules.put("nightly", nightly)
+    with pytest.raises(NotCapable, match=several):
+        await store.schedules.declare({"nightly": nightly})
+
+
+async def test_a_program_explains_and_examines_limits_in_several_partitions(place: str) -> None:
+    app = App(place)
+    tenant = app.limit("tenant", Concurrency(1))
+
+    @app.task(name="serve", limits=[tenant.by("who")], fair="who")
+    async def serve(who: str) -> str:
+        return who
+
+    @app.task(name="plain")
+    async def plain(n: int) -> int:
+        return n
+
+    async with app:
+        await app.store.limits.declare({"tenant": Concurrency(1)})
+        holder = await Scene.on(app.store, ManualClock())
+        first, second = await serve.enqueue("acme"), await serve.enqueue("acme")
+        await plain.enqueue_many((n,) for n in range(20))
+        want = [Want("default", 1)]
+        [held] = await app.store.jobs.claim(holder.worker, want, [serve.name])
+        assert held.id == first.id
+        assert await app.store.jobs.claim(holder.worker, want, [serve.name]) == []
+        codes = [reason.code for reason in (await app.client.explain(second.id)).reasons]
+        assert "limit-full" in codes
+        assert (await app.client.limits.get(tenant, "acme")).in_use == 1
         with pytest.raises(NotCapable, match="several partitions"):
-            await change
-    assert await limits.find() == []
-    assert await limits.opens_in() is None
+            await app.client.queues.tune("default", max_running=3)
+        await holder.finish(held)
+        async with app.worker() as worker:
+            await worker.drain()
+        assert await second.result(timeout=5) == "acme"
+        found = await examine(app.store.sibling())
+        assert {one.severity for one in found if one.check == "limits"} == {OK}

@@ -1,11 +1,12 @@
 """Filters on arguments or error texts: the store cannot see those, so they are tested here.
 
 The store walks by everything else that the filter names. The jobs that it finds are opened and
-tested one by one, a bounded number of them for each page, as a store does.
+tested one by one, a bounded number of them for each page and for a bounded time, as a store does.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -42,11 +43,15 @@ class Search:
         hidden = which.error_text and records.hides_errors
         return cls(which, records) if which.args or hidden else None
 
-    async def page(self, jobs: Jobs, limit: int, cursor: str | None, look: int | None) -> Page:
+    async def page(
+        self, jobs: Jobs, limit: int, cursor: str | None, look: int | None, seconds: float
+    ) -> Page:
         found: list[Job] = []
         left, looked_at, closed = look or LOOK, 0, 0
+        until = time.monotonic() + seconds
         while True:
-            some = await jobs.page(self._rest, min(LOOK_BATCH, left), cursor, left)
+            in_time = max(0.0, until - time.monotonic())
+            some = await jobs.page(self._rest, min(LOOK_BATCH, left), cursor, left, in_time)
             for job in await self._opened(jobs, some.jobs):
                 if len(found) == limit:
                     return Page(tuple(found), found[-1].id, looked_at, unsearched=closed)
@@ -55,7 +60,7 @@ class Search:
                 if self._fits(job):
                     found.append(_as_listed(job))
             cursor, left = some.next_cursor, left - max(len(some.jobs), some.looked_at)
-            if cursor is None or left <= 0:
+            if cursor is None or left <= 0 or time.monotonic() >= until:
                 reached = some.jobs[-1].created_at if some.jobs else some.reached
                 over = cursor is None or len(found) == limit
                 return Page(

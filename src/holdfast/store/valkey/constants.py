@@ -24,11 +24,13 @@ from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import RETAINED_BY, QueueSettings
 from holdfast.store.contract.wakeups import FEW_JOBS
 from holdfast.store.valkey.layout import (
+    EDGE_ALONE,
     NUMBER_LENGTH,
     ROWS,
     SEQ_LENGTH,
     TURN_LENGTH,
     Body,
+    BucketRow,
     GateRow,
     NodeRow,
     NodeState,
@@ -61,8 +63,10 @@ def constants() -> dict[str, str]:
         "UNTIMED": _set(UNTIMED),
         "RETAIN": _table({state: f"'{RETAINED_BY[state]}'" for state in sorted(ENDED)}),
         "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
+        "NEW_BUCKET": _values(msgspec.structs.astuple(BucketRow())),
         "BITS": _table({state: str(bit) for state, bit in BITS.items()}),
         "CASCADE_LIMIT": str(CASCADE_LIMIT),
+        "EDGE_ALONE": str(EDGE_ALONE),
         "TOTALS": f"'{QUEUE_LIMIT}'",
         "TIE_NODE": str(int(Tie.NODE)),
         "TIE_PERMITS": str(int(Tie.PERMITS)),
@@ -96,6 +100,11 @@ def constants() -> dict[str, str]:
 
 def _set(states: Iterable[JobState]) -> str:
     return _table(dict.fromkeys(sorted(states), "true"))
+
+
+def _values(row: Iterable[int | bool]) -> str:
+    """The values of a row, between the braces of the list that a script makes."""
+    return ", ".join(str(one).lower() for one in row)
 
 
 def _table(values: Mapping[str, str]) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
+from types import MappingProxyType
 
 import msgspec
 
@@ -36,11 +39,12 @@ class ValkeyFailures(ValkeyVerbs):
         limit: int = 50,
         behind: Behind | None = None,
     ) -> list[Failure]:
-        """The list of fingerprints is short, and read whole. Rows are read until the page is
-        full."""
-        now = await self._connections.now_micros()
+        """The list of fingerprints is short. Rows are read until the page is full."""
+        now, seen = await asyncio.gather(
+            self._connections.now_micros(), self._names(fingerprints, since, behind)
+        )
         found: dict[str, Rows] = {}
-        for names in batches(await self._names(fingerprints, since, behind), max(limit, 1)):
+        for names in batches(seen, max(limit, 1)):
             for name, rows in (await self._rows(names)).items():
                 row = _whole(rows)
                 if (muted or row.muted_until <= now) and (not tasks or row.task in tasks):
@@ -53,17 +57,18 @@ class ValkeyFailures(ValkeyVerbs):
         self, fingerprints: Collection[str], since: datetime | None, behind: Behind | None
     ) -> list[str]:
         """The fingerprints in question, last seen first."""
-        last = await self._last_seen()
-        first = 0 if since is None else to_micros(since)
+        last = await self._last_seen("-inf" if since is None else to_micros(since))
         edge = (2.0**62, "") if behind is None else (to_micros(behind.last_at), behind.fingerprint)
-        seen = [(at, name) for name, at in last.items() if at >= first and (at, name) < edge]
+        seen = [(at, name) for name, at in last.items() if (at, name) < edge]
         return [name for _, name in sorted(seen, reverse=True) if name in (fingerprints or last)]
 
-    async def _last_seen(self) -> dict[str, float]:
-        """When each failure was last seen, in whatever partition."""
+    async def _last_seen(self, since: int | str = "-inf") -> dict[str, float]:
+        """When each failure was last seen, in whatever partition. A partition tells only of those
+        that it saw since then."""
+        span, key = (since, "+inf", "WITHSCORES"), self._connections.key
         answers = await self._connections.commands(
             [
-                ("ZRANGE", self._connections.key(partition, "failures_seen"), 0, -1, "WITHSCORES")
+                ("ZRANGEBYSCORE", key(partition, "failures_seen"), *span)
                 for partition in self._connections.partitions
             ]
         )
@@ -88,39 +93,37 @@ class ValkeyFailures(ValkeyVerbs):
         return dict(found)
 
     async def _failures(self, found: Mapping[str, Rows]) -> list[Failure]:
-        samples, dead = await self._samples(found), await self._dead(list(found))
+        """With the newest sample of each; without failures whose sample cannot be read."""
+        newest: dict[int, list[str]] = {}
+        for name, rows in found.items():
+            partition = max(rows, key=lambda partition: rows[partition].sampled_at)
+            newest.setdefault(partition, []).append(name)
+        dead, blobs = await self._dead(list(found), newest)
+        samples = {name: readable(sample, blob) for name, blob in blobs.items()}
         return [
-            _failure(name, _whole(rows), dead[name], *samples[name])
+            _failure(name, _whole(rows), dead[name], *one)
             for name, rows in found.items()
-            if name in samples
+            if (one := samples[name]) is not None
         ]
 
-    async def _dead(self, names: Sequence[str]) -> dict[str, int]:
-        """How many jobs failed with each of them and are kept."""
-        sizes = await self._connections.commands(
-            [
-                ("ZCARD", self._connections.key(partition, f"dead:{name}"))
-                for name in names
-                for partition in self._connections.partitions
-            ]
-        )
-        width = len(self._connections.partitions)
-        return {name: sum(sizes[n * width : (n + 1) * width]) for n, name in enumerate(names)}
-
-    async def _samples(self, found: Mapping[str, Rows]) -> dict[str, tuple[JobId, ErrorEntry]]:
-        """The newest sample of each failure."""
-        newest = {
-            name: max(rows, key=lambda partition: rows[partition].sampled_at)
-            for name, rows in found.items()
-        }
-        answers = await self._connections.commands(
-            [
-                ("HGET", self._connections.key(partition, "failure_samples"), name)
-                for name, partition in newest.items()
-            ]
-        )
-        read = zip(newest, (readable(sample, blob) for blob in answers), strict=True)
-        return {name: one for name, one in read if one is not None}
+    async def _dead(
+        self, names: Sequence[str], sampled: Mapping[int, Sequence[str]] = MappingProxyType({})
+    ) -> tuple[Counter[str], dict[str, bytes | None]]:
+        """How many jobs failed with each of these and are kept, and the samples that are wanted of
+        each partition."""
+        dead: Counter[str] = Counter()
+        samples: dict[str, bytes | None] = {}
+        if not names:
+            return dead, samples
+        calls = [
+            ("failures/get", partition, {"chosen": names, "sampled": sampled.get(partition, ())})
+            for partition in self._connections.partitions
+        ]
+        answers = await self._connections.call_each(calls)
+        for (_, partition, _), (sizes, blobs) in zip(calls, answers, strict=True):
+            dead.update(dict(zip(names, sizes, strict=True)))
+            samples.update(zip(sampled.get(partition, ()), blobs, strict=True))
+        return dead, samples
 
     async def mute(self, fingerprints: Sequence[str], until: datetime | None) -> list[str]:
         till = "" if until is None else to_micros(until)
@@ -156,7 +159,7 @@ class ValkeyFailures(ValkeyVerbs):
         """Those that are muted or have dead jobs."""
         needed: set[str] = set()
         for some in batches(names, READ_BATCH):
-            dead = await self._dead(some)
+            dead, _ = await self._dead(some)
             needed |= {name for name in some if dead[name]}
             for name, rows in (await self._rows(some)).items():
                 if _whole(rows).muted_until > now:

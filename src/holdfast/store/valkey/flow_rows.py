@@ -33,6 +33,7 @@ from holdfast.job.state import ENDED, JobState
 from holdfast.job.ties import NO_TIES
 from holdfast.store.valkey.inserting import fresh_record, job_row
 from holdfast.store.valkey.layout import (
+    EDGE_ALONE,
     ElementsRow,
     FlowRow,
     GateRow,
@@ -172,17 +173,25 @@ def _add_gates(
     node: NewNode, tag: str, given: NewNodesRow, outs: dict[JobId, list[str | int]]
 ) -> None:
     """The edges of a node: those to new nodes go to `outs`, by upstream."""
-    job_id = node.job.id
+    job_id, alone = node.job.id, EDGE_ALONE * _has_one_edge(node)
     for serial, gate in enumerate(node.gates):
         waits = ""
         for edge in gate.edges:
             upstream, wants = edge.upstream, edge.wants
             waits += f"{upstream}:{wants};"
             if upstream in outs:
-                outs[upstream] += (job_id, serial, wants)
+                outs[upstream] += (job_id, serial, wants + alone)
             else:
                 given.edges += (upstream, job_id, serial, wants)
         given.texts += (f"{tag}:in:{job_id}:{serial}", waits)
+
+
+def _has_one_edge(node: NewNode) -> bool:
+    """Whether the end of one upstream is all that a node waits for."""
+    if len(node.gates) != 1 or node.delay:
+        return False
+    [gate] = node.gates
+    return gate.total == 1 and gate.losers is not Losers.CANCEL
 
 
 def _add_job(

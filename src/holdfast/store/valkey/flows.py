@@ -31,7 +31,11 @@ from holdfast.store.contract.records import Capability
 from holdfast.store.valkey import flow_rows
 from holdfast.store.valkey.connection import Call, Connections, gathered
 from holdfast.store.valkey.flow_reading import ValkeyFlowReading
-from holdfast.store.valkey.inserting import require_beside_keys, require_no_limits
+from holdfast.store.valkey.inserting import (
+    KEYED_AND_LIMITED,
+    require_beside_keys,
+    require_limited_at_home,
+)
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.replies import paired
 
@@ -99,6 +103,7 @@ class ValkeyFlows(ValkeyFlowReading):
     async def _extend(self, growth: Growth) -> Grown:
         """The script refuses a growth with nodes that the flow has already, and names them."""
         require_beside_flow(self._connections, growth.flow, (one.job.id for one in growth.nodes))
+        require_limited_at_home(self._connections, [one.job for one in growth.nodes])
         if growth.elements is not None:  # their ids end as that of the map does
             require_beside_flow(self._connections, growth.flow, [growth.by])
         tag = self._connections.tag(self._connections.partition_of(growth.flow))
@@ -218,6 +223,8 @@ def require_one_partition(connections: Connections, flow: NewFlow) -> None:
     if partitions == 1:
         return
     key = flow.unique_key
+    if key is not None and any(node.job.buckets for node in flow.nodes):
+        raise NotCapable("valkey", KEYED_AND_LIMITED)
     if key is not None and connections.partition_of(flow.id) != partition_bits(key) % partitions:
         raise BadOption(
             f"id of a flow with the unique key {key!r}",
@@ -228,7 +235,7 @@ def require_one_partition(connections: Connections, flow: NewFlow) -> None:
     if flow.parent is not None:
         require_beside_flow(connections, flow.id, [flow.parent])
     require_beside_keys(connections, [node.job for node in flow.nodes])
-    require_no_limits(connections, [node.job for node in flow.nodes])
+    require_limited_at_home(connections, [node.job for node in flow.nodes])
     require_beside_flow(connections, flow.id, (node.job.id for node in flow.nodes))
 
 

@@ -35,7 +35,10 @@ from holdfast.store.valkey.rows import body, nested, pack
 
 INSERT_BATCH = 500  # jobs of one script
 ROUND_BATCH = 8_000  # jobs that share a base of arrival numbers
-LIMITED = "limit jobs while it has several partitions (?partitions=1, no cluster)"
+HOME = 0
+"""The partition of all buckets, and of all jobs that pass them: one script has to see both."""
+SEVERAL = "while it has several partitions (?partitions=1, no cluster)"
+KEYED_AND_LIMITED = f"give a unique key to a job or a flow that passes limits {SEVERAL}"
 SET_BY_SCRIPT = ("seq", "ready_at", "created_at", "spread")
 OF_LIMITED = Record.__struct_fields__[width(Record) :]
 """The values that a record has more if its job passes limits. The last one is a spread."""
@@ -51,7 +54,7 @@ class ValkeyInserting(ValkeyVerbs):
         if not jobs:
             return []
         require_beside_keys(self._connections, jobs)
-        require_no_limits(self._connections, jobs)
+        require_limited_at_home(self._connections, jobs)
         if self._connections.options.partitions == 1 and len(jobs) <= INSERT_BATCH:
             return await self._insert_batch(0, "", list(enumerate(jobs)))
         answers: Answers = []
@@ -133,10 +136,20 @@ def require_beside_keys(connections: Connections, jobs: Sequence[NewJob]) -> Non
             )
 
 
-def require_no_limits(connections: Connections, jobs: Sequence[NewJob]) -> None:
-    """One script has to see a job and all its buckets."""
-    if connections.options.partitions > 1 and any(job.buckets for job in jobs):
-        raise NotCapable("valkey", LIMITED)
+def require_limited_at_home(connections: Connections, jobs: Sequence[NewJob]) -> None:
+    """One script has to see a job and all its buckets, and one a job and its unique key."""
+    if connections.options.partitions == 1:
+        return
+    for job in jobs:
+        if job.buckets and job.unique is not None:
+            raise NotCapable("valkey", KEYED_AND_LIMITED)
+        if job.buckets and connections.partition_of(job.id) != HOME:
+            raise BadOption(
+                "id of a job that passes limits",
+                "one that new_job_id(limited=True) mints, or of a flow, new_flow_id(limited=True): "
+                "in a store of several partitions such a job lies where all buckets are",
+                job.id,
+            )
 
 
 def _lines(jobs: list[Placed]) -> tuple[str, list[LineRow]]:

@@ -25,6 +25,10 @@ TURN_LENGTH = 30
 """Digits of the turn of a line, which stand before its name: 18 of the turn itself, and 12 that
 order equal turns."""
 
+EDGE_ALONE = 64
+"""Beside what an edge wants, in the row of its upstream: the node behind it has no other edge and
+no delay, and cancels no losers. It is more than all `BITS` of states together."""
+
 NUMBER_LENGTH = 15
 """Digits before the times of a measure: its number, so that older and newer can be compared."""
 
@@ -35,6 +39,9 @@ Maybe = bool  # always False: the value is absent
 class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """A job but for its body.
 
+    The values that most moves change come first, and then those that a move asks for, so that
+    `lua/parts/moved_texts.lua` leaves the rest as it is.
+
     `at`: when the job is due, when its attempt times out, or when it ended, by its state.
     `spread` must be the last value of a plain record (`spread.py` says why). A record has a
     `plan` only if a plan started the job: schedule, scope and plan time. It has `buckets` and what
@@ -44,30 +51,30 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     """
 
     state: str
-    queue: str
-    priority: int
     seq: str
-    task: str
     attempts: int
-    crashes: int
-    fence: int
     ready_at: Time | Maybe
     at: Time | Maybe
+    reason: str | Maybe
+    result: str | Maybe
+    fence: int
     worker: str | Maybe
+    ties: int
+    deadline_at: Time | Maybe
+    queue: str
+    task: str
+    priority: int
     claimed_at: Time | Maybe
+    ahead: bool
+    crashes: int
     timeout: float | Maybe
     cancel_at: Time | Maybe
-    deadline_at: Time | Maybe
     created_at: Time
-    reason: str | Maybe
     expires_at: Time | Maybe
-    result: str | Maybe
     key: str | Maybe
     key_states: str | Maybe
     fingerprint: str | Maybe
     has_progress: bool
-    ahead: bool
-    ties: int
     spread: int
     plan: tuple[str, str, str] | Maybe = False
     buckets: str | Maybe = False
@@ -192,18 +199,18 @@ class BucketRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """One bucket (`holdfast.limits.admission.Bucket`). `override`: settings of its own, as JSON.
     `has_waiting`: lines are parked there. `slices`: number, units, …"""
 
-    in_use: int
-    override: str | Maybe
-    shut_until: Time | Maybe
-    throttles: int
-    has_waiting: bool
-    touched_at: Time
-    needs: int | Maybe
-    spent: int
-    since: Time
-    scale: int
-    alarms: int
-    slices: list[int] | Maybe
+    in_use: int = 0
+    override: str | Maybe = False
+    shut_until: Time | Maybe = False
+    throttles: int = 0
+    has_waiting: bool = False
+    touched_at: Time = 0
+    needs: int | Maybe = False
+    spent: int = 0
+    since: Time = 0
+    scale: int = 0
+    alarms: int = 0
+    slices: list[int] | Maybe = False
 
 
 class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -312,13 +319,14 @@ class ShelfRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 class FlowRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A flow. `open`: how many of its nodes are live. `failed`: how many of its sinks ended badly.
     The three `keep_…` are the seconds that it is kept when it has ended so, False for ever.
-    Scripts set the times."""
+    Scripts set the times. The values that the end of a node asks for and changes come first
+    (`lua/parts/flows.lua`)."""
 
-    name: str
     state: str
-    total: int
     open: int
     failed: int
+    name: str
+    total: int
     epoch: int
     cancel_asked: bool
     key: str | Maybe

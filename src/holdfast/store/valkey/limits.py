@@ -1,12 +1,12 @@
-"""Limits on Valkey. A script has to see a job and all its buckets at once, so only a store of one
-partition has limits. One of several refuses them."""
+"""Limits on Valkey. A script has to see a job and all its buckets at once, so all buckets, and all
+jobs that pass them, lie in the first partition."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from holdfast.errors import BadOption, NotCapable
+from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.passing import (
@@ -41,15 +41,13 @@ from holdfast.store.contract.limits import (
 )
 from holdfast.store.valkey.buckets import bucket_info, calendar, calendars_of, to_bucket
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
-from holdfast.store.valkey.inserting import LIMITED
+from holdfast.store.valkey.inserting import HOME
 from holdfast.store.valkey.layout import RuleRow
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import known, to_record, to_rule_row
 
 DONE = 1
-HOME = 0
-"""The only partition of a store that has limits."""
 A_DAY = 86_400_000_000  # microseconds
 
 
@@ -62,11 +60,6 @@ class ValkeyLimits(ValkeyVerbs):
 
     async def _call(self, verb: str, **given: object) -> Any:
         return await self._connections.call(verb, HOME, given)
-
-    async def _change(self, verb: str, **given: object) -> Any:
-        if self._connections.options.partitions > 1:
-            raise NotCapable("valkey", LIMITED)
-        return await self._call(verb, **given)
 
     def _key(self, name: str) -> str:
         return self._connections.key(HOME, name)
@@ -85,7 +78,7 @@ class ValkeyLimits(ValkeyVerbs):
         rules = [word for name, one in limits.items() for word in (name, to_json(one))]
         calendars = calendars_of(limits.values(), await self._connections.now_micros())
         given = {"edited": edited, "rules": rules, "calendars": calendars}
-        answer = await self._change("limits/declare", **given)
+        answer = await self._call("limits/declare", **given)
         if answer != DONE:
             name = answer.decode()
             for known in await self.find([name]):
@@ -96,24 +89,24 @@ class ValkeyLimits(ValkeyVerbs):
         text = "" if settings is None else to_json(settings)
         calendars = calendars_of([settings], await self._connections.now_micros())
         given = {"bucket": bucket, "settings": text, "calendars": calendars}
-        if await self._change("limits/override", **given) != DONE:
+        if await self._call("limits/override", **given) != DONE:
             require_override(name, await self.find([name]), settings)
         return (await self.get([bucket]))[0]
 
     async def retire(self, names: Collection[str]) -> list[str]:
-        found = await self._change("limits/retire", names=sorted(names)) if names else []
+        found = await self._call("limits/retire", names=sorted(names)) if names else []
         return [name.decode() for name in found]
 
     async def drain(self, buckets: Mapping[str, float]) -> None:
         if buckets:
             chosen = [word for one in buckets.items() for word in one]
-            await self._change("limits/drain", chosen=chosen)
+            await self._call("limits/drain", chosen=chosen)
 
     async def take(self, takes: Sequence[Take]) -> list[Taken]:
         if not takes:
             return []
         asked = [(one.units, one.buckets) for one in takes]
-        moment, answers = await self._change("limits/take", takes=asked)
+        moment, answers = await self._call("limits/take", takes=asked)
         return [
             await self._taken(one, int(moment), answer)
             for one, answer in zip(takes, answers, strict=True)
@@ -127,15 +120,15 @@ class ValkeyLimits(ValkeyVerbs):
         if isinstance(answer, bytes) and answer.isdigit():
             return Taken(False, wait=int(answer) / 1e6)
         _, [(found, *_)] = await self._read([take.bucket])
-        return Taken(False, refused=never_granted(found, take.units))
+        return Taken(False, refused=never_granted(found, take.units, moment))
 
     async def give(self, takes: Sequence[Take]) -> None:
         if takes:
             given = [(one.units, one.buckets, one.at) for one in takes]
-            await self._change("limits/give", takes=given)
+            await self._call("limits/give", takes=given)
 
     async def adjust(self, bucket: str, amount: int) -> BucketInfo:
-        done = await self._change("limits/adjust", bucket=bucket, amount=amount)
+        done = await self._call("limits/adjust", bucket=bucket, amount=amount)
         [found] = await self.get([bucket])
         if done != DONE:
             require_budget(bucket, found.settings)
@@ -144,7 +137,7 @@ class ValkeyLimits(ValkeyVerbs):
     async def reset(self, buckets: Collection[str]) -> list[BucketInfo]:
         if not buckets:
             return []
-        answer = await self._change("limits/reset", chosen=[*buckets])
+        answer = await self._call("limits/reset", chosen=[*buckets])
         if answer != DONE:
             [found] = await self.get([answer.decode()])
             expected = "a rate or a budget: only ends of jobs give back what others count"
@@ -158,7 +151,7 @@ class ValkeyLimits(ValkeyVerbs):
 
     async def weigh(self, fair: str, weight: int | None) -> None:
         text = "" if weight is None else str(checks.count("weight", weight, most=HEAVIEST))
-        await self._change("limits/weigh", fair=fair, weight=text)
+        await self._call("limits/weigh", fair=fair, weight=text)
 
     async def find(self, names: Collection[str] = ()) -> list[LimitInfo]:
         found = dict(paired(await self._connections.command("HGETALL", self._key("limits"))))

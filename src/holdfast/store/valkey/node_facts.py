@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from holdfast.flow.inputs import decode_inputs, only_results
 from holdfast.job.ids import JobId
@@ -16,17 +16,28 @@ from holdfast.store.valkey.layout import NodeRow
 Results = Mapping[JobId, str | None]
 
 
-def facts_in(told: Sequence[Any]) -> dict[str, NodeFacts]:
+class NodesTold(NamedTuple):
+    """Nodes, those of them whose flow is being cancelled, their rows, and the upstreams whose
+    results they take, with their records. The rows of many nodes come by another command, and
+    their upstreams not at all."""
+
+    ids: Sequence[bytes] = ()
+    closing: Sequence[bytes] = ()
+    rows: Sequence[bytes | None] = ()
+    upstreams: Sequence[bytes] = ()
+    records: Sequence[bytes | None] = ()
+
+
+def facts_in(told: NodesTold) -> dict[str, NodeFacts]:
     """The facts of each node. Nodes whose rows cannot be read are left out."""
     facts: dict[str, NodeFacts] = {}
-    for ids, packed, closing, upstreams, records in told:
-        results = {
-            JobId(job.decode()): _result(job.decode(), record)
-            for job, record in zip(upstreams, records, strict=True)
-        }
-        for job_id, row in zip(ids, packed, strict=True):
-            if (node := rows.readable(to_node_row, row)) is not None:
-                facts[job_id.decode()] = _of(node, job_id in closing, results)
+    results = {
+        JobId(job.decode()): _result(job.decode(), record)
+        for job, record in zip(told.upstreams, told.records, strict=True)
+    }
+    for job_id, row in zip(told.ids, told.rows, strict=True):
+        if (node := rows.readable(to_node_row, row)) is not None:
+            facts[job_id.decode()] = _of(node, job_id in told.closing, results)
     return facts
 
 
@@ -42,7 +53,7 @@ def _of(node: NodeRow, closing: bool, results: Results) -> NodeFacts:
     inputs = rows.known(node.inputs)
     if inputs is None:
         return NodeFacts(None, closing) if closing else MAY_BEGIN
-    return NodeFacts(inputs, closing, _taken(inputs, results))
+    return NodeFacts(inputs, closing, _taken(inputs, results) if results else None)
 
 
 def _taken(inputs: str, results: Results) -> dict[JobId, str | None] | None:

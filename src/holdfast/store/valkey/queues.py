@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
+from holdfast.errors import NotCapable
 from holdfast.job.state import JobState
 from holdfast.store.contract.queues import Paused, QueueInfo, QueueSettings
+from holdfast.store.contract.records import Capability
 from holdfast.store.valkey.connection import ValkeyVerbs
+from holdfast.store.valkey.inserting import SEVERAL
 from holdfast.store.valkey.layout import QueueRow
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import line_name, nested, queue_row, to_queue_row
@@ -22,6 +25,8 @@ class ValkeyQueues(ValkeyVerbs):
 
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
         if queues:
+            for settings in queues.values():
+                self._require_no_total(settings)
             rows = [(name, nested(queue_row(settings))) for name, settings in queues.items()]
             await self._connections.everywhere("queues/ensure", rows=rows)
 
@@ -37,7 +42,14 @@ class ValkeyQueues(ValkeyVerbs):
         return Paused.named(name.decode() for name in found)
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
+        self._require_no_total(settings)
         await self._connections.everywhere("queues/tune", name=name, row=queue_row(settings))
+
+    def _require_no_total(self, settings: QueueSettings) -> None:
+        """The jobs of a queue lie in all partitions, and none of them sees what runs in the
+        others."""
+        if settings.max_running is not None and self._connections.options.partitions > 1:
+            raise NotCapable("valkey", f"{Capability.QUEUE_TOTALS} {SEVERAL}")
 
     async def waiting(self) -> Sequence[str]:
         counted = await counts(self._connections)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
+from holdfast.errors import NotCapable
 from holdfast.job.record import Live
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import (
@@ -24,6 +25,7 @@ from holdfast.schedule.model import (
     encode_definition,
 )
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
+from holdfast.store.valkey.inserting import SEVERAL
 from holdfast.store.valkey.ledger import Ledger
 from holdfast.store.valkey.moments import (
     SECOND,
@@ -52,6 +54,8 @@ class ValkeySchedules(ValkeyVerbs):
     async def declare(
         self, schedules: Mapping[str, Definition], since: datetime | None = None
     ) -> None:
+        for definition in schedules.values():
+            self._require_no_limits(definition)
         given = {
             "since": "" if since is None else to_micros(since),
             "counts_for": int(DECLARATION_SECONDS * SECOND),
@@ -66,6 +70,7 @@ class ValkeySchedules(ValkeyVerbs):
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
         """With a revision the call is not repeated when the connection is lost: a second try would
         be refused because of the first."""
+        self._require_no_limits(definition)
         text, rule, keep = _facts(definition)
         given = {
             "name": name,
@@ -76,6 +81,12 @@ class ValkeySchedules(ValkeyVerbs):
         }
         again = revision is None
         return bool(await self._call("schedules/put", name, again=again, **given))
+
+    def _require_no_limits(self, definition: Definition) -> None:
+        """A plan and its job lie where the schedule does, and a job that passes limits where all
+        buckets are."""
+        if definition.line and self._connections.options.partitions > 1:
+            raise NotCapable("valkey", f"let a schedule start jobs that pass limits {SEVERAL}")
 
     async def pause(self, names: Sequence[str]) -> list[str]:
         return await self._each("schedules/pause", names)

@@ -12,8 +12,8 @@ from holdfast.errors import SchemaTooNew, StoreError
 from holdfast.store.valkey.connection import Connections, evaluate
 from holdfast.store.valkey.scripts import script
 
-VERSION = 5
-NAME = "0005_flat_nodes"
+VERSION = 6
+NAME = "0006_changes_first"
 
 
 class Schema:

@@ -57,13 +57,15 @@ class ValkeyStore:
     """
 
     kind: str = "valkey"
-    capabilities: frozenset[Capability] = frozenset({Capability.MANY_PROCESSES})
 
     def __init__(self, url: str, *, clock: Clock | None = None, role: str = "store") -> None:
         self._url = url
         self._clock = clock or SystemClock()
         self._is_sibling = role != "store"
         self._connections = Connections(Options.of(url), self._clock, role)
+        self.capabilities = frozenset({Capability.MANY_PROCESSES})
+        if self._connections.options.partitions == 1:
+            self.capabilities |= {Capability.QUEUE_TOTALS}
         self._schema = Schema(self._connections)
         self._listener = ValkeyWakeups(self._connections)
         self.durability: str = "as the server's settings promise, which opening the store reads"

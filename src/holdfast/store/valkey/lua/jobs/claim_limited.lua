@@ -1,9 +1,11 @@
 -- Give the first ready jobs of these queues and tasks to a worker: with limits and without.
 -- KEYS: partition
--- ARGV: now worker wants tasks labels only inline
+-- ARGV: now worker wants tasks labels only inline kinds
 -- uses: claiming limits_matter admission aging
 --
 -- Answers as `claim_jobs` does, but false instead of the time where limits do not matter: then claim.lua will do.
+-- `kinds`: 'both', or where jobs without limits lie in several partitions 'lines' or 'plain'. A want of lines has behind
+-- its other values the priority of the first job without limits, if there is one. Where jobs age, both are given.
 local function choose_without_limits(want, before)
     local most = math.min(want[2] - before, total_room(want[1]))
     if most <= 0 then
@@ -31,6 +33,10 @@ local function choose_from(want)
     local aging = setting_of(want[1], 'aging')
     if aging then
         note_picked(pick_aged(want[1], aging, want[2], served), 0, want[3])
+    elseif kinds == 'lines' then
+        note_picked(admit(want[1], want[2], want[4]), 0, want[3])
+    elseif kinds == 'plain' then
+        choose_without_limits(want, 0)
     else
         choose_both(want)
     end
@@ -38,7 +44,7 @@ end
 
 local function count_in_receipt(record)
     if record[BUCKETS] then
-        record[BUCKETS] = string.match(record[BUCKETS], '^(.-)\n!') or record[BUCKETS] -- it stands aside no more
+        record[BUCKETS] = permits.not_aside(record[BUCKETS])
     end
     if setting_of(record[QUEUE], 'max_running') then
         permits.count_in_receipt(record)

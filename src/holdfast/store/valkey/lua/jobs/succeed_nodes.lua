@@ -1,65 +1,96 @@
 -- End attempts of nodes that returned, and release what waited for them. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise moves
--- uses: time arrival record counts changes names places queues moves release
+-- uses: time arrival record counts changes names places queues moves release moved_texts
 --
 -- `moves`: id, fence, result or false, … Answers as finish.lua does, which knows all other moves; or 0,
--- and nothing is changed, when one of the jobs has another tie: then finish.lua has to end them.
+-- and nothing is changed, when one of the jobs has another tie or a record that is not like most: then
+-- finish.lua has to end them.
 --
 -- Nearly all ends of nodes are these. As in succeed.lua, each set is changed once for all of them, and they
 -- are counted line by line. `flush` writes what is released.
 local VALUES = 3
-local batch, ids, refused = cmsgpack.unpack(moves), {}, {}
+local batch, ids, keys, texts_before, refused = cmsgpack.unpack(moves), {}, {}, {}, {}
 local left, ended, pieces, by_line, of_worker = {}, {}, {}, {}, {}
+local succeeded = {} -- what the part `release` asks of the record of an ended node
+succeeded[STATE] = 'succeeded'
 
-local function leave_worker(id, record)
-    local worker = record[WORKER]
+local function leave_worker(id, worker, times_out_at, deadline_at)
     local mine = of_worker[worker]
     if not mine then
         mine = {}
         of_worker[worker], workers_touched[worker] = mine, true
     end
     mine[#mine + 1] = id
-    if record[AT] then
+    if times_out_at then
         put('timeouts', id, false)
     end
-    if record[DEADLINE_AT] then
+    if deadline_at then
         put('deadlines', id, false)
     end
 end
 
-local function succeed(id, record, result)
-    leave_worker(id, record)
-    record[STATE], record[AT], record[READY_AT], record[REASON] = 'succeeded', moment, false, false
-    record[ATTEMPTS], record[RESULT] = record[ATTEMPTS] + 1, result
+local function refuse(n)
+    local last = #refused
+    load({ids[n]})
+    local record = records[ids[n]]
+    refused[last + 1], refused[last + 2] = n, record and record[STATE] or false
+    refused[last + 3] = record and record[FENCE] or false
+end
+
+-- Answers false if finish.lua has to end the job.
+local function succeed(n, before)
+    local id, at = ids[n], VALUES * (n - 1)
+    local text, fence, worker, ties, deadline_at, queue, task, times_out_at =
+        moved_texts.succeeded(before, batch[at + 3])
+    if ties ~= TIE_NODE and ties ~= TIE_NODE + TIE_STEPS then
+        return false
+    elseif fence ~= batch[at + 2] then
+        refuse(n)
+        return true
+    end
+    leave_worker(id, worker, times_out_at, deadline_at)
     local count_before = #left
-    left[count_before + 1], nodes_ended[count_before + 1] = id, id
+    left[count_before + 1], nodes_ended[count_before + 1], records[id] = id, id, succeeded
     ended[2 * count_before + 1], ended[2 * count_before + 2] = '0', id
-    pieces[2 * count_before + 1], pieces[2 * count_before + 2] = partition .. ':s:' .. id, packed(record)
-    local name = line(record[QUEUE], record[TASK])
+    pieces[2 * count_before + 1], pieces[2 * count_before + 2] = keys[n], text
+    local name = line(queue, task)
     by_line[name] = (by_line[name] or 0) + 1
+    return true
+end
+
+-- An error means that a record cannot be read.
+local function succeed_all()
+    for n = 1, #ids do
+        local before = texts_before[n]
+        if before and moved_texts.is_running(before) then
+            if not succeed(n, before) then
+                return false
+            end
+        else
+            refuse(n)
+            local record = records[ids[n]]
+            if record and record[STATE] == 'running' then
+                return false
+            end
+        end
+    end
+    return true
 end
 
 for n = 1, #batch, VALUES do
-    ids[#ids + 1] = batch[n]
+    local last = #ids + 1
+    ids[last], keys[last] = batch[n], partition .. ':s:' .. batch[n]
 end
-load(ids)
-for n = 1, #ids do
-    local record = records[ids[n]]
-    if record and record[TIES] ~= TIE_NODE and record[TIES] ~= TIE_NODE + TIE_STEPS then
-        return 0
+for first = 1, #keys, ARGUMENT_BATCH do
+    local found = redis.call('MGET', unpack(keys, first, math.min(first + ARGUMENT_BATCH - 1, #keys)))
+    for n = 1, #found do
+        texts_before[first + n - 1] = found[n]
     end
 end
-for n = 1, #ids do
-    local at, record = VALUES * (n - 1), records[ids[n]]
-    if record and record[STATE] == 'running' and record[FENCE] == batch[at + 2] then
-        succeed(ids[n], record, batch[at + 3])
-    else
-        local last = #refused
-        refused[last + 1] = n
-        refused[last + 2] = record and record[STATE] or false
-        refused[last + 3] = record and record[FENCE] or false
-    end
+local is_read, all_known = pcall(succeed_all)
+if not (is_read and all_known) then
+    return 0
 end
 for name, number in pairs(by_line) do
     count(behind('running', name), -number)
@@ -71,7 +102,7 @@ for worker, mine in pairs(of_worker) do
     each('ZREM', partition .. ':held:' .. worker, mine)
 end
 each('ZREM', partition .. ':live', left)
-ready_made[1] = pieces
+ready_made[#ready_made + 1] = pieces
 flush()
 each('ZADD', partition .. ':ended:succeeded', ended)
 return {refused, {}}

@@ -2,7 +2,7 @@
 -- many of those can never pass.
 -- KEYS: partition
 -- ARGV: now chosen
--- uses: time buckets
+-- uses: time parking
 local answer, names = {}, cmsgpack.unpack(chosen)
 permits.load(names)
 for _, bucket in ipairs(names) do

@@ -2,7 +2,7 @@
 -- Of very many lines, some are looked at.
 -- KEYS: partition
 -- ARGV: now queues tasks labels
--- uses: time buckets
+-- uses: time parking
 local MOST_LINES = 10000
 
 local function set_of(packed)

@@ -1,7 +1,7 @@
 -- Microseconds until time opens a bucket that holds up jobs of these queues, or false. `queues` is nil for all.
 -- KEYS: partition
 -- ARGV: now queues most
--- uses: time buckets
+-- uses: time parking
 --
 -- The first bucket counts at which a line of these queues is among the first lines, or that has more lines than were
 -- looked at. Where none of the first buckets is such a one, the last of them counts.

@@ -1,7 +1,7 @@
 -- Take permits without a lease, one take after the other.
 -- KEYS: partition
 -- ARGV: now takes
--- uses: time rules
+-- uses: time buckets
 --
 -- `takes`: [units, buckets], of which each leads to the next one and the last is the one that is asked. Answers the
 -- time, and for each take 1, the microseconds until there is room, or false where time alone does not bring it.
@@ -10,7 +10,7 @@ local answer, given = {}, cmsgpack.unpack(takes)
 
 local function never(bucket, units)
     local rule = permits.rule(bucket)
-    if not rule or kind_of(rule[RULE_SETTINGS]) == 'concurrency' then
+    if not rule or permits.kinds.settings(rule[RULE_SETTINGS]).kind == 'concurrency' then
         return 'kind'
     end
     return units > permits.largest(bucket) and 'largest' or nil

@@ -2,7 +2,7 @@
 -- are looked at.
 -- KEYS: partition
 -- ARGV: now bucket limit never
--- uses: time buckets
+-- uses: time parking
 --
 -- `never` is '1' for those that cost more than the bucket ever lets pass, '' for the others.
 local MOST_LINES = 10000

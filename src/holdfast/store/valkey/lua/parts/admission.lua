@@ -3,7 +3,7 @@
 -- uses: lines limited queues aside
 local MOST_OPENED, MOST_REOPENED, MOST_PARKED, FEWEST_LINES = 1000, 1000, 1000, 16
 local begin_admission, admit, drop_admitted, take_admitted, reopen_lines
-local total_room, count_in_total, levels_of_lines, serve_one, takes_plain
+local total_room, count_in_total, levels_of_lines, serve_one, takes_plain, jobs_in, is_over
 
 do
     local kinds = permits.kinds
@@ -92,10 +92,9 @@ do
         end
     end
 
-    -- The buckets that the jobs of a line pass, with the total of their queue.
-    local function passed_by(queue, text)
+    -- The buckets that the jobs of a line pass, with the total of their queue if it has one.
+    local function passed_by(text, total)
         local buckets, parents = permits.buckets_of(text)
-        local total = total_of(queue)
         if not total then
             return buckets, parents
         end
@@ -104,21 +103,31 @@ do
         return all, parents
     end
 
+    -- A line by its entry in the set of open lines. It is made with all its values: a table that grows is made anew.
     local function open_line(source, member, priority)
         local one = known_lines[member]
         if not one then
-            local name, queue = string.sub(member, TURN_LENGTH + 1), source.queue
-            local _, task, _, text = permits.parts_of_line(name)
-            local buckets, parents = passed_by(queue, text)
+            local name, behind_task = string.sub(member, TURN_LENGTH + 1), #source.name + 1
+            local text = string.sub(name, string.find(name, '\n', behind_task + 1, true) + 1)
+            local buckets, parents = passed_by(text, source.total)
             one = {
-                member = member, line = name, queue = queue, task = task, name = line(queue, task), set = source,
-                key = partition .. ':limited:' .. name, priority = tonumber(priority), taken = 0, given = 0,
-                buckets = buckets, parents = parents, units = {}, fair = permits.fair_of(text),
-                turn = permits.turn_of(member)
+                member = member, line = name, set = source, priority = tonumber(priority), turn = permits.turn_of(member),
+                buckets = buckets, parents = parents, units = {}, fair = permits.fair_of(text), taken = 0, given = 0,
+                is_admitted = false, has_gone_on = false, is_empty = false, parked_at = false, need = false
             }
             known_lines[member] = one
         end
         return one
+    end
+
+    -- The set of a line's jobs.
+    function jobs_in(one)
+        return partition .. ':limited:' .. one.line
+    end
+
+    -- Whether a line gives nothing more to this claim.
+    function is_over(one)
+        return one.is_empty or one.parked_at
     end
 
     -- The first line that waits at a bucket: its priority, its entry, and what it needs. It is parked there, or will be
@@ -127,10 +136,10 @@ do
         local first = first_waiting[bucket]
         if first == nil then
             local row = permits.row(bucket)
-            local priority, member, need
-            if row[BUCKET_HAS_WAITING] and row[BUCKET_NEEDS] then
-                priority, member, need = permits.first_parked(bucket)
+            if not (row[BUCKET_HAS_WAITING] and row[BUCKET_NEEDS]) then
+                return false
             end
+            local priority, member, need = permits.first_parked(bucket)
             first = priority and {priority = priority, member = member, need = need} or false
             first_waiting[bucket] = first
         end
@@ -245,7 +254,7 @@ do
     -- parked there.
     local function serve(one, most, picked)
         local room = room_for(one, most)
-        local jobs = redis.call('ZRANGE', one.key, one.taken, one.taken + room)
+        local jobs = redis.call('ZRANGE', jobs_in(one), one.taken, one.taken + room)
         if not one.is_admitted then
             one.is_admitted = true
             admitted[#admitted + 1] = one
@@ -275,7 +284,7 @@ do
         end
         one.is_empty = seen == #jobs and #jobs <= room
         one.parked_at, one.need = full, need
-        one.taken, one.given, one.is_over = one.taken + seen, one.given + count, one.is_empty or full
+        one.taken, one.given = one.taken + seen, one.given + count
         return count
     end
 
@@ -319,7 +328,10 @@ do
             local task, wanted = string.match(group, '^([^\n]*)\n(.*)$')
             if is_known(task) and has_labels(wanted) and needs_asked(wanted) then
                 local key = permits.open_set(queue, group)
-                sources[#sources + 1] = {queue = queue, group = group, key = key, read = 0, chunk = {}, at = 1}
+                sources[#sources + 1] = {
+                    queue = queue, group = group, name = line(queue, task), total = total_of(queue), key = key, read = 0,
+                    chunk = {}, at = 1
+                }
             end
         end
         return sources
@@ -376,7 +388,7 @@ do
             if not one then
                 break
             end
-            if not one.is_over then
+            if not is_over(one) then
                 some[#some + 1] = one
                 for _, bucket in ipairs(one.buckets) do
                     buckets[#buckets + 1] = bucket
@@ -393,7 +405,7 @@ do
     local function go_on(one, jobs, some)
         local added = math.floor(jobs * STRIDE / (one.weight or 1))
         if not one.has_gone_on then
-            one.turn = math.max(one.turn, permits.last_turn(one.queue, one.priority))
+            one.turn = math.max(one.turn, permits.last_turn(one.set.queue, one.priority))
         end
         one.turn, one.has_gone_on = one.turn + added, true
         if one.fair then
@@ -402,7 +414,7 @@ do
                     other.turn, other.has_gone_on = other.turn + added, true
                 end
             end
-            local kin = permits.kin_set(one.queue, one.priority, one.fair)
+            local kin = permits.kin_set(one.set.queue, one.priority, one.fair)
             of_kin[kin] = (of_kin[kin] or 0) + added
         end
     end
@@ -411,10 +423,10 @@ do
     local function in_turn(some, size)
         local least, chosen = math.huge, {}
         for _, one in ipairs(some) do
-            least = one.is_over and least or math.min(least, one.turn)
+            least = is_over(one) and least or math.min(least, one.turn)
         end
         for _, one in ipairs(some) do
-            if not one.is_over and one.turn <= least + size * STRIDE then
+            if not is_over(one) and one.turn <= least + size * STRIDE then
                 chosen[#chosen + 1] = one
             end
         end
@@ -434,7 +446,9 @@ do
                     given = given + count
                     if count > 0 then
                         go_on(one, count, some)
-                        had_turn[one.fair or false] = true
+                        if one.fair then
+                            had_turn[one.fair] = true
+                        end
                     end
                 end
             end
@@ -485,7 +499,8 @@ do
     local function admitted_by_name()
         local jobs = {}
         for _, one in ipairs(admitted) do
-            jobs[one.name] = one.given > 0 and (jobs[one.name] or 0) + one.given or jobs[one.name]
+            local name = one.set.name
+            jobs[name] = one.given > 0 and (jobs[name] or 0) + one.given or jobs[name]
         end
         return jobs
     end
@@ -493,11 +508,11 @@ do
     -- Take a job out of its line that cannot be read.
     function drop_admitted(id)
         for _, one in ipairs(admitted) do
-            local jobs = one.taken > 0 and redis.call('ZRANGE', one.key, 0, one.taken - 1) or {}
+            local jobs = one.taken > 0 and redis.call('ZRANGE', jobs_in(one), 0, one.taken - 1) or {}
             for _, member in ipairs(jobs) do
                 if string.sub(without_costs(member), SEQ_LENGTH + 1) == id then
-                    redis.call('ZREM', one.key, member)
-                    tally('ready:' .. one.name, -1)
+                    redis.call('ZREM', jobs_in(one), member)
+                    tally('ready:' .. one.set.name, -1)
                     return
                 end
             end
@@ -562,7 +577,7 @@ do
         local least = {}
         for _, one in ipairs(admitted) do
             if one.given > 0 then
-                local of_queue = list_of(least, one.queue)
+                local of_queue = list_of(least, one.set.queue)
                 of_queue[one.priority] = math.min(of_queue[one.priority] or math.huge, permits.turn_of(one.member))
             end
         end
@@ -582,9 +597,9 @@ do
             local members = list_of(gone, one.set.key)
             members[#members + 1] = one.member
             if one.is_empty then
-                ended[#ended + 1], emptied[#emptied + 1] = one.line, one.key
+                ended[#ended + 1], emptied[#emptied + 1] = one.line, jobs_in(one)
             elseif one.taken > 0 then
-                redis.call('ZREMRANGEBYRANK', one.key, 0, one.taken - 1)
+                redis.call('ZREMRANGEBYRANK', jobs_in(one), 0, one.taken - 1)
             end
         end
         each_of('ZREM', gone)
@@ -609,10 +624,10 @@ do
                 redis.call('ZADD', partition .. ':limited:' .. name, 0, one.entry)
                 permits.join(name, true, record[WEIGHT])
             else
-                tally('ready:' .. one.line.name, -1)
+                tally('ready:' .. one.line.set.name, -1)
                 put_aside(id)
             end
-            queues[one.line.queue] = true
+            queues[one.line.set.queue] = true
         end
         permits.write()
         for queue in pairs(queues) do
@@ -646,7 +661,7 @@ do
         for _, one in ipairs(admitted) do
             if not coming[one.set.key] and not one.set.is_looked_at then
                 one.set.is_looked_at = true
-                permits.forget_empty_group(one.queue, one.set.group)
+                permits.forget_empty_group(one.set.queue, one.set.group)
             end
         end
         keep_last_turns()
@@ -668,7 +683,10 @@ do
             while first[2] do
                 local at = list_of(found, first[2])
                 local read = redis.call('ZCOUNT', source.key, '-inf', '(' .. first[2])
-                at[#at + 1] = {queue = queue, group = source.group, key = source.key, read = read, chunk = {}, at = 1}
+                at[#at + 1] = {
+                    queue = queue, group = source.group, name = source.name, total = source.total, key = source.key,
+                    read = read, chunk = {}, at = 1
+                }
                 first = redis.call('ZRANGEBYSCORE', source.key, '(' .. first[2], '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
             end
         end

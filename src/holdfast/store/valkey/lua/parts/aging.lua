@@ -81,12 +81,12 @@ do
     -- The line whose turn it is, which gives a few jobs at its turn.
     local function look_at_lines(level)
         level.age = nil
-        if not level.line or level.line.is_over or level.given == QUANTUM then
+        if not level.line or is_over(level.line) or level.given == QUANTUM then
             level.line, level.given = level.next_line(), 0
         end
         local one = level.line
         if one then
-            local first = redis.call('ZRANGE', one.key, one.taken, one.taken)
+            local first = redis.call('ZRANGE', jobs_in(one), one.taken, one.taken)
             level.age, level.priority = ages_of(first, one.priority)[1] or 0, one.priority
         end
     end
@@ -115,10 +115,10 @@ do
         return first
     end
 
-    -- At most so many jobs of a queue: member, priority, … Lines of jobs without limits that give some are added to
-    -- `served`.
+    -- At most so many jobs of a queue: member, priority, …, and how old each is. Lines of jobs without limits that give
+    -- some are added to `served`.
     function pick_aged(queue, seconds, most, served)
-        local picked, levels = {}, takes_plain() and plain_levels(queue, served) or {}
+        local picked, ages, levels = {}, {}, takes_plain() and plain_levels(queue, served) or {}
         aging = seconds * 1000000
         for n = 1, #levels do
             levels[n].look, levels[n].take = look_at_plain, take_plain
@@ -131,13 +131,14 @@ do
             if not first then
                 break
             end
-            for _, value in ipairs(first.take(first)) do
-                picked[#picked + 1] = value
+            local age, given = first.age, first.take(first)
+            if given[1] then
+                picked[#picked + 1], picked[#picked + 2], ages[#ages + 1] = given[1], given[2], age
             end
             for _, level in ipairs(levels) do
                 level.look = level.next_line and look_at_lines or look_at_plain
             end
         end
-        return picked
+        return picked, ages
     end
 end

@@ -4,9 +4,9 @@
 -- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then id,
 -- record, body and progress of each job. A worker whose own lease has lapsed gets nothing, and
 -- neither does anybody while all queues are paused; paused tasks are passed over. More
--- than `inline` jobs come without their bodies, but for nodes. If jobs with ties are among them there is one
--- answer more: that of `facts_of` for nodes, and then id, steps and signals of each job that has some. A
--- worker reads these by itself where they are many.
+-- than `inline` jobs come without their bodies. If jobs with ties are among them there is one answer more: that
+-- of `facts_of` for nodes, and then id, steps and signals of each job that has some. A worker reads by itself
+-- what does not come with so many jobs.
 --
 -- A fence is at least the server's time in milliseconds, shifted by the six bits that count how
 -- often the job was taken. A server that lost its last writes continues from an older record, and
@@ -34,7 +34,7 @@ end
 
 local wanted = cmsgpack.unpack(wants)
 local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
-local ids, served, ahead, answer, texts, held, timeouts, nodes, node_places, limited, recalled
+local ids, served, ahead, answer, texts, held, timeouts, nodes, limited, recalled
 
 -- Note picked jobs: member, priority, …, where so many of the same want were picked before.
 local function note_picked(picked, before, free)
@@ -82,19 +82,19 @@ local function recall(id)
     end
 end
 
-local function note_ties(n, ties, is_one_of_few)
+local function note_ties(id, ties, is_one_of_few)
     if bit.band(ties, TIE_NODE) ~= 0 then
-        nodes[#nodes + 1], node_places[#node_places + 1] = ids[n], n
+        nodes[#nodes + 1] = id
     end
     if is_one_of_few and bit.band(ties, TIE_STEPS) ~= 0 then
-        recall(ids[n])
+        recall(id)
     end
 end
 
 local function give(n, record, body)
     local id = ids[n]
     if record[TIES] ~= 0 then
-        note_ties(n, record[TIES], body)
+        note_ties(id, record[TIES], body)
     end
     record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
     record[FENCE], record[AHEAD] = next_fence(record[FENCE]), ahead[n]
@@ -117,7 +117,7 @@ end
 -- Nothing is written yet: an error means that a job has no record or body that can be read.
 local function give_all()
     answer, texts, held, timeouts = {string.format('%.0f', moment)}, {}, {}, {}
-    nodes, node_places, recalled = {}, {}, {}
+    nodes, recalled = {}, {}
     local with_bodies = #ids <= tonumber(inline)
     for first = 1, #ids, JOB_BATCH do
         local last = math.min(first + JOB_BATCH - 1, #ids)
@@ -128,7 +128,7 @@ local function give_all()
             if bodies and not bodies[at] then
                 error('no body')
             end
-            give(n, cmsgpack.unpack(blobs[at]), bodies and bodies[at])
+            give(n, unpacked(blobs[at]), bodies and bodies[at])
         end
     end
 end
@@ -188,20 +188,6 @@ local function write_claimed()
     redis.call('SADD', partition .. ':holders', worker)
 end
 
--- Put the bodies of nodes where `give` left them out.
-local function bring_bodies_of_nodes()
-    for first = 1, #nodes, JOB_BATCH do
-        local some = {}
-        for n = first, math.min(first + JOB_BATCH - 1, #nodes) do
-            some[#some + 1] = nodes[n]
-        end
-        local bodies = texts_of(bodies_of, some)
-        for n = 1, #some do
-            answer[4 * node_places[first + n - 1]] = bodies[n]
-        end
-    end
-end
-
 -- `choose_from(want)` picks the jobs of a want. `with_limits` has what else is done to jobs with limits: `begin` before
 -- picking, `give` to each record, `drop` to a job that cannot be read, and `take` when jobs are given, which answers how
 -- many of each task.
@@ -235,10 +221,7 @@ local function claim_jobs(choose_from, with_limits)
         count_claimed(name, jobs)
     end
     if #nodes > 0 or #recalled > 0 then
-        if #ids > tonumber(inline) then
-            bring_bodies_of_nodes()
-        end
-        answer[#answer + 1] = {facts_of(nodes), recalled}
+        answer[#answer + 1] = {facts_of(nodes, #ids <= tonumber(inline)), recalled}
     end
     return answer
 end

@@ -19,7 +19,7 @@ local function add_gates_behind(given)
         local id = behind[n]
         load_nodes({id})
         local node = nodes[id]
-        local at = new_gate(node, #ids, #ids, behind[n + 1])
+        local at = new_gate(id, #ids, #ids, behind[n + 1])
         local serial = node[at + GATE_SERIAL]
         named = named or table.concat(ids, ':1;') .. ':1;' -- 1 is the bit of a success
         texts[in_key(id, serial)], nodes_changed[id] = named, true

@@ -3,9 +3,12 @@
 --
 -- The block hides what only its functions need: a script may have 200 local names.
 local flow_row, load_flows, new_flow, keep_flow, set_flow_state, end_flow, holder_of_flow_key, owe
+local flow_state, count_down
 
 do
     local rows, holders, owed = {}, {}, 0
+    local heads = {} -- flow → FLOW_STATE, FLOW_OPEN and FLOW_FAILED of a row that nobody has asked for more of, `text` and
+        -- `rest`, where the other values begin in it
     local KEPT = {
         succeeded = FLOW_KEEP_SUCCEEDED, failed = FLOW_KEEP_FAILED, cancelled = FLOW_KEEP_CANCELLED
     }
@@ -14,6 +17,12 @@ do
     function flow_row(id)
         if rows[id] == nil then
             load_flows({id})
+        end
+        local head = heads[id]
+        if head then
+            local row = unpacked(head.text)
+            row[FLOW_OPEN], row[FLOW_FAILED] = head[FLOW_OPEN], head[FLOW_FAILED]
+            rows[id], heads[id] = row, nil
         end
         return rows[id]
     end
@@ -30,14 +39,42 @@ do
             local last = math.min(first + 1999, #keys)
             local found = redis.call('MGET', unpack(keys, first, last))
             for n = first, last do
-                local packed_row = found[n - first + 1]
-                rows[unread[n]] = packed_row and unpacked(packed_row)
+                local text = found[n - first + 1]
+                if text then
+                    local at, state, open, failed = cmsgpack.unpack_limit(text, FLOW_FAILED, 3)
+                    heads[unread[n]] = {state, open, failed, text = text, rest = at + 1}
+                end
             end
         end
     end
 
+    function flow_state(id)
+        local row = heads[id] or flow_row(id)
+        return row and row[FLOW_STATE]
+    end
+
+    -- Take a node that has ended from the live nodes of its flow. `is_bad`: it was a sink and ended badly.
+    function count_down(id, is_bad)
+        local row = heads[id] or flow_row(id)
+        if row then
+            row[FLOW_OPEN] = row[FLOW_OPEN] - 1
+            row[FLOW_FAILED] = row[FLOW_FAILED] + (is_bad and 1 or 0)
+            if row[FLOW_OPEN] == 0 and not flow_row(id)[FLOW_FINISHED_AT] then
+                end_flow(id, flow_row(id))
+            end
+        end
+        return row
+    end
+
     function keep_flow(id)
-        texts['f:' .. id] = cmsgpack.pack(rows[id])
+        local head = heads[id]
+        if head then
+            local state = string.sub(head.text, 1, 3 + 1 + #head[FLOW_STATE]) -- behind the bytes of a list and of a text
+            texts['f:' .. id] = state .. cmsgpack.pack(head[FLOW_OPEN]) .. cmsgpack.pack(head[FLOW_FAILED])
+                .. string.sub(head.text, head.rest)
+        else
+            texts['f:' .. id] = cmsgpack.pack(rows[id])
+        end
     end
 
     -- The live flow that has a unique key, nil if none has.

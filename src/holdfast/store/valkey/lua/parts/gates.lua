@@ -6,6 +6,9 @@
 -- so an edge counts if its gate is there and the node of the gate is blocked. The text
 -- `in:<node>:<serial>` has the edges of a gate, as `<upstream>:<wants>;` for each, for those who show them.
 --
+-- Most nodes wait for one other node and for nothing else. Then the edge says so (EDGE_ALONE, beside its wants): if
+-- it is won, nobody reads the gate. Whoever gives such a node other gates takes that word back (`count_alone_no_more`).
+--
 -- A row is one list, because a list within a list takes as long to read as all the rest. So the gates lie
 -- in the row of their node one behind the other, before its last value, and a gate is known by the place
 -- `at` that it begins behind: `node[at + GATE_WON]`. Places: for at = NODE_WIDTH, last_gate(node), GATE_WIDTH.
@@ -40,15 +43,13 @@ end
 
 -- Whether the end of a node keeps its flow from succeeding, if the node is a sink, and makes the skip
 -- of those who need it bad. `holdfast.flow.model.is_bad_end` says the same.
-local BAD = {failed = true, expired = true, cancelled = true}
-
 local function is_bad_end(id)
     local state = records[id][STATE]
     if state == 'skipped' then
         load_nodes({id})
         return nodes[id] and nodes[id][NODE_IS_BAD] or false
     end
-    return BAD[state] or false
+    return state == 'failed' or state == 'expired' or state == 'cancelled'
 end
 
 -- Count an edge by the end of its upstream. Answers whether the edge is won.
@@ -62,21 +63,19 @@ local function count_edge(node, at, wants, upstream)
     return false
 end
 
-local function drop_gates(id)
-    local node = nodes[id]
-    if has_gates(node) then
-        for at = NODE_WIDTH, last_gate(node), GATE_WIDTH do
-            removed[#removed + 1] = partition .. ':' .. in_key(id, node[at + GATE_SERIAL])
-        end
-        cut(node, NODE_WIDTH)
-        nodes_changed[id] = true
+-- Let the gates of a node count that had one edge only, because it is to get others.
+local function count_alone_no_more(id)
+    local text = nodes[id][NODE_MADE] == 1 and redis.call('GET', partition .. ':' .. in_key(id, 0))
+    local upstream = text and string.match(text, '^([^:;]+):%d+;$')
+    if upstream then
+        load_node_rows({upstream})
     end
-end
-
--- The state that a packed record begins with, behind the three bytes of its list.
-local function state_of(blob)
-    local is_read, _, state = pcall(cmsgpack.unpack_limit, blob, 1, 3)
-    return is_read and state
+    local row = upstream and node_rows[upstream] or {}
+    for edge = NODE_ROW_WIDTH + 1, #row - 1, 3 do
+        if row[edge] == id then
+            row[edge + 2], node_rows_changed[upstream] = row[edge + 2] % EDGE_ALONE, true
+        end
+    end
 end
 
 -- Read these upstreams. Those that have ended are read whole, because their ends count at once: a node
@@ -91,7 +90,8 @@ local function load_upstreams(ids)
         local found = redis.call('MGET', unpack(keys, first, last))
         for n = first, last do
             local blob = found[n - first + 1]
-            if blob and ENDED[state_of(blob)] then
+            local is_read, state = pcall(first_values, blob, 1)
+            if is_read and ENDED[state] then
                 ended[#ended + 1] = ids[n]
             end
         end
@@ -116,8 +116,10 @@ local function add_edge(id, at, upstream, wants)
 end
 
 -- Add a gate to a blocked node, behind those that it has. Answers its place.
-local function new_gate(node, need, total, losers)
+local function new_gate(id, need, total, losers)
+    local node = nodes[id]
     local at, spread, n = #node - 1, node[#node], 0
+    count_alone_no_more(id)
     if has_gates(node) then
         n = node[last_gate(node) + GATE_N] + 1
     end
@@ -131,7 +133,7 @@ end
 
 local function add_gate(id, given)
     local node, edges, named, upstreams = nodes[id], given[NEW_GATE_EDGES], {}, {}
-    local at = new_gate(node, given[NEW_GATE_NEED], #edges / 2, given[NEW_GATE_LOSERS])
+    local at = new_gate(id, given[NEW_GATE_NEED], #edges / 2, given[NEW_GATE_LOSERS])
     for n = 1, #edges, 2 do
         upstreams[#upstreams + 1] = edges[n]
         named[#named + 1] = string.format('%s:%.0f;', edges[n], edges[n + 1])
@@ -143,13 +145,29 @@ local function add_gate(id, given)
     texts[in_key(id, node[at + GATE_SERIAL])], nodes_changed[id] = table.concat(named), true
 end
 
--- Give blocked nodes these gates instead of those that they have.
-local function replace_gates(ids, gates_of)
-    load_nodes(ids)
-    for _, id in ipairs(ids) do
-        drop_gates(id)
-        for _, gate in ipairs(gates_of[id]) do
-            add_gate(id, gate)
+local replace_gates
+
+do
+    local function drop_gates(id)
+        local node = nodes[id]
+        count_alone_no_more(id)
+        if has_gates(node) then
+            for at = NODE_WIDTH, last_gate(node), GATE_WIDTH do
+                removed[#removed + 1] = partition .. ':' .. in_key(id, node[at + GATE_SERIAL])
+            end
+            cut(node, NODE_WIDTH)
+            nodes_changed[id] = true
+        end
+    end
+
+    -- Give blocked nodes these gates instead of those that they have.
+    function replace_gates(ids, gates_of)
+        load_nodes(ids)
+        for _, id in ipairs(ids) do
+            drop_gates(id)
+            for _, gate in ipairs(gates_of[id]) do
+                add_gate(id, gate)
+            end
         end
     end
 end

@@ -130,9 +130,10 @@ do
         caught_up[row] = settings
         if settings.kind == 'window' then
             row[BUCKET_SLICES], in_window[row] = window(row, settings)
-            row[BUCKET_SCALE] = settings.slice
+            row[BUCKET_SCALE], row[BUCKET_SPENT] = settings.slice, 0 -- a meter's books would be read by this scale
         elseif settings.kind == 'meter' then
             row[BUCKET_SPENT], row[BUCKET_SCALE], row[BUCKET_SINCE] = meter(row, settings), settings.permit, moment
+            row[BUCKET_SLICES] = false
         elseif settings.kind == 'budget' then
             local start = period(settings) -- before the known one if the clock was set back
             if row[BUCKET_SINCE] < start then
@@ -141,12 +142,22 @@ do
         end
     end
 
+    -- The largest cost that can ever pass: in this period, of a budget that was topped up.
+    function kinds.largest(row, settings)
+        if settings.kind ~= 'budget' or row[BUCKET_SPENT] >= 0 then
+            return settings.largest
+        end
+        catch_up(row, settings)
+        return settings.hard - row[BUCKET_SPENT]
+    end
+
     -- How much is free, without regard to drains.
     function kinds.left(row, settings)
-        catch_up(row, settings)
         if settings.kind == 'concurrency' then
             return settings.most - row[BUCKET_IN_USE]
-        elseif settings.kind == 'window' then
+        end
+        catch_up(row, settings)
+        if settings.kind == 'window' then
             return settings.most - in_window[row]
         elseif settings.kind == 'meter' then
             local full = settings.burst * settings.permit
@@ -170,7 +181,7 @@ do
     function kinds.opens_at(row, settings, cost)
         if kinds.left(row, settings) >= cost then
             return moment
-        elseif cost > settings.largest or settings.kind == 'concurrency' then
+        elseif cost > kinds.largest(row, settings) or settings.kind == 'concurrency' then
             return nil
         elseif settings.kind == 'window' then
             return window_opens(row, settings, cost)

@@ -1,11 +1,12 @@
 -- Jobs with limits: the lines that they stand in while they are ready, and what they give back when they no
 -- longer run. Noted job by job, and written by `flush`.
--- uses: names buckets
+-- uses: names parking
 do
     local kinds = permits.kinds
     local LINE_BATCH, MOST_WOKEN = 1000, 1000
     -- `unsettled`: line → whether its first job may be another one; `weights`: line → that of its newest job
     local lines, unsettled, weights, freed = {}, {}, {}, {}
+    local NONE = {}
     local settles, reported = 'refund', nil -- how the attempt ends that is moved now, and what it has spent
 
     -- The name of a line of jobs with limits, from that of their queue and task.
@@ -80,8 +81,8 @@ do
         local one = freed[bucket]
         if not one then
             local rule = permits.rule(bucket)
-            one = {units = 0, spent = 0, charged = 0, unbegun = {}, is_parent = true}
-            one.is_budget = rule and kinds.settings(rule[RULE_SETTINGS]).kind == 'budget'
+            local is_budget = rule and kinds.settings(rule[RULE_SETTINGS]).kind == 'budget'
+            one = {units = 0, spent = 0, charged = 0, unbegun = NONE, is_parent = true, is_budget = is_budget}
             freed[bucket] = one
         end
         return one
@@ -98,6 +99,7 @@ do
             if one.is_budget then
                 settle_budget(one, record, bucket, cost)
             elseif settles == 'unbegun' then
+                one.unbegun = one.unbegun == NONE and {} or one.unbegun
                 table.insert(one.unbegun, {cost, record[CLAIMED_AT]})
             end
         end
@@ -116,15 +118,19 @@ do
     -- Forget what stands beside a line that is gone.
     function permits.forget_lines(names)
         for _, name in ipairs(names) do
-            local queue, _, priority, text = permits.parts_of_line(name)
-            local fair = permits.fair_of(text)
-            if fair then
-                redis.call('SREM', permits.kin_set(queue, priority, fair), name)
+            if string.find(name, '=', 1, true) then
+                local queue, _, priority, text = permits.parts_of_line(name)
+                local fair = permits.fair_of(text)
+                if fair then
+                    redis.call('SREM', permits.kin_set(queue, priority, fair), name)
+                end
             end
         end
         if #names > 0 then
             redis.call('HDEL', partition .. ':lines', unpack(names))
-            redis.call('HDEL', partition .. ':weights', unpack(names))
+            if redis.call('EXISTS', partition .. ':weights') == 1 then
+                redis.call('HDEL', partition .. ':weights', unpack(names))
+            end
         end
     end
 

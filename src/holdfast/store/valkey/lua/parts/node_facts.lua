@@ -1,17 +1,30 @@
 -- What a claim tells of the nodes among its jobs.
 -- uses: record
---
--- Their bodies and the records of the upstreams whose results they take come with it. To read those with a
--- command of its own, the worker would wait behind the script that ends other nodes meanwhile.
 local FACTS_BATCH = 1000
 
+local function rows_of(ids)
+    local rows = {}
+    for first = 1, #ids, FACTS_BATCH do
+        local keys = {}
+        for n = first, math.min(first + FACTS_BATCH - 1, #ids) do
+            keys[#keys + 1] = partition .. ':n:' .. ids[n]
+        end
+        local found = redis.call('MGET', unpack(keys))
+        for n = 1, #keys do
+            rows[first + n - 1] = found[n]
+        end
+    end
+    return rows
+end
+
 -- Those of these nodes whose flow is being cancelled: mostly no flow is. A row that cannot be read names
--- none.
+-- none. `rows`: if they have been read.
 local function closing_among(ids, rows)
     local closing, cancelling = {}, partition .. ':flows:cancelling'
     if redis.call('EXISTS', cancelling) == 0 then
         return closing
     end
+    rows = rows or rows_of(ids)
     for n = 1, #ids do
         local is_read, flow = pcall(first_values, rows[n], 1)
         if is_read and type(flow) == 'string' and redis.call('ZSCORE', cancelling, flow) then
@@ -32,36 +45,29 @@ local function note_upstreams(row, found, seen)
     end
 end
 
--- The nodes whose results these rows take one by one. None if they are many: their worker asks for them.
+-- The nodes whose results these rows take one by one, and their records. None if they are many: the worker
+-- asks for them.
 local function upstreams_of(rows)
-    local found, seen = {}, {}
+    local found, seen, keys = {}, {}, {}
     for n = 1, #rows do
         pcall(note_upstreams, rows[n], found, seen) -- a row that cannot be read takes none
     end
-    return #found <= FACTS_BATCH and found or {}
+    if #found == 0 or #found > FACTS_BATCH then
+        return {}, {}
+    end
+    for n = 1, #found do
+        keys[n] = partition .. ':s:' .. found[n]
+    end
+    return found, redis.call('MGET', unpack(keys))
 end
 
-local function texts_of(kind, ids)
-    local keys = {}
-    for n = 1, #ids do
-        keys[n] = kind .. ids[n]
+-- The ids of these nodes, and of those whose flow is being cancelled. Of few nodes also their rows (false where
+-- there is none), the ids of upstreams, and the records of those: so a hop from node to node is two round trips.
+local function facts_of(ids, are_few)
+    if not are_few then
+        return {ids, closing_among(ids)}
     end
-    return #keys > 0 and redis.call('MGET', unpack(keys)) or {}
-end
-
--- Lists of five values, each for some of these nodes: their ids, their rows (false where there is none),
--- the ids of those whose flow is being cancelled, the ids of upstreams, and the records of those.
-local function facts_of(ids)
-    local answer = {}
-    for first = 1, #ids, FACTS_BATCH do
-        local some = {}
-        for n = first, math.min(first + FACTS_BATCH - 1, #ids) do
-            some[#some + 1] = ids[n]
-        end
-        local rows = texts_of(partition .. ':n:', some)
-        local upstreams = upstreams_of(rows)
-        local records_of_upstreams = texts_of(partition .. ':s:', upstreams)
-        answer[#answer + 1] = {some, rows, closing_among(some, rows), upstreams, records_of_upstreams}
-    end
-    return answer
+    local rows = rows_of(ids)
+    local upstreams, upstream_records = upstreams_of(rows)
+    return {ids, closing_among(ids, rows), rows, upstreams, upstream_records}
 end

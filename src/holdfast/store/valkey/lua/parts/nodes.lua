@@ -3,31 +3,35 @@
 -- begins and ends with (`n:<node>`). Most scripts read the first of nodes that wait, and the second of nodes that end.
 local nodes, nodes_changed, node_rows, node_rows_changed = {}, {}, {}, {}
 
-local function load_into(rows, kind, ids)
-    local unread, keys = {}, {}
-    for n = 1, #ids do
-        local id = ids[n]
-        if rows[id] == nil then
-            rows[id] = false -- until it is read
-            unread[#unread + 1], keys[#keys + 1] = id, kind .. id
+local load_nodes, load_node_rows
+
+do
+    local function load_into(rows, kind, ids)
+        local unread, keys = {}, {}
+        for n = 1, #ids do
+            local id = ids[n]
+            if rows[id] == nil then
+                rows[id] = false -- until it is read
+                unread[#unread + 1], keys[#keys + 1] = id, kind .. id
+            end
+        end
+        for first = 1, #keys, 2000 do
+            local last = math.min(first + 1999, #keys)
+            local found = redis.call('MGET', unpack(keys, first, last))
+            for n = first, last do
+                local packed_row = found[n - first + 1]
+                rows[unread[n]] = packed_row and unpacked(packed_row) or nil
+            end
         end
     end
-    for first = 1, #keys, 2000 do
-        local last = math.min(first + 1999, #keys)
-        local found = redis.call('MGET', unpack(keys, first, last))
-        for n = first, last do
-            local packed_row = found[n - first + 1]
-            rows[unread[n]] = packed_row and unpacked(packed_row) or nil
-        end
+
+    function load_nodes(ids)
+        load_into(nodes, partition .. ':g:', ids)
     end
-end
 
-local function load_nodes(ids)
-    load_into(nodes, partition .. ':g:', ids)
-end
-
-local function load_node_rows(ids)
-    load_into(node_rows, partition .. ':n:', ids)
+    function load_node_rows(ids)
+        load_into(node_rows, partition .. ':n:', ids)
+    end
 end
 
 local function keep_nodes()

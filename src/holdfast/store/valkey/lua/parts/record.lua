@@ -21,6 +21,23 @@ local function first_values(text, number)
     return select(2, cmsgpack.unpack_limit(text, number, head))
 end
 
+-- Give the packed records of these jobs to `take`, many at a time, with the place of the first among
+-- the ids. A record that cannot be read counts as missing: where all together fail, each is tried alone.
+local function each_record(ids, take)
+    local keys = {}
+    for n = 1, #ids do
+        keys[n] = partition .. ':s:' .. ids[n]
+    end
+    for first = 1, #keys, 2000 do
+        local found = redis.call('MGET', unpack(keys, first, math.min(first + 1999, #keys)))
+        if not pcall(take, ids, first, found) then
+            for n = 1, #found do
+                pcall(take, ids, first + n - 1, {found[n]})
+            end
+        end
+    end
+end
+
 -- Raises an error if one of these values is no record at all.
 local function keep_loaded(ids, first, found)
     for n = 1, #found do
@@ -34,21 +51,9 @@ local function keep_loaded(ids, first, found)
     end
 end
 
--- Read the records of these jobs. A record that cannot be read counts as missing: where all
--- together fail, each is tried alone.
+-- Read the records of these jobs.
 local function load(ids)
-    local keys = {}
-    for n = 1, #ids do
-        keys[n] = partition .. ':s:' .. ids[n]
-    end
-    for first = 1, #keys, 2000 do
-        local found = redis.call('MGET', unpack(keys, first, math.min(first + 1999, #keys)))
-        if not pcall(keep_loaded, ids, first, found) then
-            for n = 1, #found do
-                pcall(keep_loaded, ids, first + n - 1, {found[n]})
-            end
-        end
-    end
+    each_record(ids, keep_loaded)
 end
 
 local function packed(record)

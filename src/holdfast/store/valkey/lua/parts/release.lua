@@ -1,5 +1,5 @@
 -- What the end of a node does to its flow, in the script that ends it.
--- uses: flows gates children
+-- uses: flows gates children moved_texts
 --
 -- A work-list in rounds: the edges of all nodes that ended are counted at their gates. A node whose
 -- gates are all met is released. A node with an impossible gate is skipped, and belongs to the ended
@@ -14,6 +14,41 @@ local judge, release_ended, settle_flow
 do
     local because = {} -- node, serial number of a gate → the upstreams that edges were lost to
     local free, touched, skipped, settled = {}, {}, 0, 0
+    local blocked_texts = {} -- node → the packed record of a blocked node that never ran, and that nothing has changed
+
+    -- Read the records of nodes that may be blocked. Most are released, and that needs the packed record alone.
+    local function load_blocked(ids)
+        local unread, keys, others = {}, {}, {}
+        for n = 1, #ids do
+            if not records[ids[n]] then
+                unread[#unread + 1], keys[#keys + 1] = ids[n], partition .. ':s:' .. ids[n]
+            end
+        end
+        for first = 1, #keys, ARGUMENT_BATCH do
+            local found = redis.call('MGET', unpack(keys, first, math.min(first + ARGUMENT_BATCH - 1, #keys)))
+            for n = 1, #found do
+                if found[n] and moved_texts.is_blocked(found[n]) then
+                    blocked_texts[unread[first + n - 1]] = found[n]
+                else
+                    others[#others + 1] = unread[first + n - 1]
+                end
+            end
+        end
+        load(others)
+    end
+
+    -- The record of such a node, for those who change other values of it.
+    local function record_of(id)
+        if blocked_texts[id] then
+            blocked_texts[id] = nil
+            load({id})
+        end
+        return records[id]
+    end
+
+    local function is_blocked(id)
+        return blocked_texts[id] or records[id] and records[id][STATE] == 'blocked'
+    end
 
     -- Of several upstreams it names the first by name.
     local function reason_of(id, serial)
@@ -52,7 +87,7 @@ do
         local node, impossible = nodes[id], drop_met(id)
         if impossible then
             node[NODE_IS_BAD] = node[impossible + GATE_IS_BAD]
-            make_ended(id, records[id], 'skipped', nil, reason_of(id, node[impossible + GATE_SERIAL]))
+            make_ended(id, record_of(id), 'skipped', nil, reason_of(id, node[impossible + GATE_SERIAL]))
             skipped = skipped + 1
         elseif not has_gates(node) then
             free[#free + 1], nodes_changed[id] = id, nil
@@ -77,48 +112,28 @@ do
                 decided[#decided + 1] = ids[n]
             end
         end
-        load(decided)
+        load_blocked(decided)
         for n = 1, #decided do
-            local id, record = decided[n], records[decided[n]]
+            local id = decided[n]
             local flow = nodes[id][NODE_FLOW]
-            local row = record and record[STATE] == 'blocked' and flow_row(flow)
-            if row and row[FLOW_STATE] == 'running' then
+            local state = is_blocked(id) and flow_state(flow)
+            if state == 'running' then
                 release_or_skip(id)
-            elseif row then
+            elseif state then
                 put('unsettled:' .. flow, id, 0)
             end
         end
     end
 
     -- Take these ended nodes from the live nodes of their flows.
-    local function count_down(ids)
+    local function count_all_down(ids)
         for n = 1, #ids do
             local id, node = ids[n], node_rows[ids[n]]
             local flow = node[NODE_ROW_FLOW]
-            local row = flow_row(flow)
-            if row then
+            if count_down(flow, node[NODE_ROW_IS_SINK] and is_bad_end(id)) then
                 touched[flow] = true
-                row[FLOW_OPEN] = row[FLOW_OPEN] - 1
-                if node[NODE_ROW_IS_SINK] and is_bad_end(id) then
-                    row[FLOW_FAILED] = row[FLOW_FAILED] + 1
-                end
-                if row[FLOW_OPEN] == 0 and not row[FLOW_FINISHED_AT] then
-                    end_flow(flow, row)
-                end
             end
         end
-    end
-
-    -- Read the nodes that wait for these ended ones.
-    local function load_waiting(ids)
-        local waiting = {}
-        for n = 1, #ids do
-            local row = node_rows[ids[n]]
-            for edge = NODE_ROW_WIDTH + 1, #row - 1, 3 do
-                waiting[#waiting + 1] = row[edge]
-            end
-        end
-        load_nodes(waiting)
     end
 
     -- Where the gate of this serial number is in the row of its node, if both are there.
@@ -136,24 +151,52 @@ do
         table.insert(because[key], upstream)
     end
 
-    -- Count the edges of these ended nodes, and judge who waits for them.
-    local function decide(ids)
-        local counted_at, order = {}, {}
-        load_waiting(ids)
+    -- The nodes that waited for nothing but one of these ended nodes (EDGE_ALONE), and the other edges of these: lists
+    -- of nodes, serial numbers, wants and upstreams.
+    local function edges_of(ids)
+        local alone, waiting, serials, wants, upstreams = {}, {}, {}, {}, {}
         for n = 1, #ids do
             local upstream, row = ids[n], node_rows[ids[n]]
+            local won, runs = BITS[records[upstream][STATE]], flow_state(row[NODE_ROW_FLOW]) == 'running'
             for edge = NODE_ROW_WIDTH + 1, #row - 1, 3 do
-                local id, serial = row[edge], row[edge + 1]
-                local at = place_of(nodes[id], serial)
-                if at and not count_edge(nodes[id], at, row[edge + 2], upstream) then
-                    note_loss(id, serial, upstream)
-                end
-                if at and not counted_at[id] then
-                    counted_at[id], nodes_changed[id], order[#order + 1] = true, true, id
+                local wanted = row[edge + 2]
+                if runs and wanted >= EDGE_ALONE and bit.band(wanted, won) ~= 0 then
+                    alone[#alone + 1] = row[edge]
+                else
+                    local last = #waiting + 1
+                    waiting[last], serials[last], wants[last], upstreams[last] = row[edge], row[edge + 1], wanted, upstream
                 end
             end
         end
+        return alone, waiting, serials, wants, upstreams
+    end
+
+    local function free_blocked(ids)
+        load_blocked(ids)
+        for n = 1, #ids do
+            if is_blocked(ids[n]) then
+                free[#free + 1] = ids[n]
+            end
+        end
+    end
+
+    -- Count the edges of these ended nodes, and judge who waits for them.
+    local function decide(ids)
+        local counted_at, order = {}, {}
+        local alone, waiting, serials, wants, upstreams = edges_of(ids)
+        load_nodes(waiting)
+        for n = 1, #waiting do
+            local id, serial = waiting[n], serials[n]
+            local at = place_of(nodes[id], serial)
+            if at and not count_edge(nodes[id], at, wants[n], upstreams[n]) then
+                note_loss(id, serial, upstreams[n])
+            end
+            if at and not counted_at[id] then
+                counted_at[id], nodes_changed[id], order[#order + 1] = true, true, id
+            end
+        end
         judge(order)
+        free_blocked(alone)
     end
 
     -- Leave the edges of these ended nodes to `Flows.settle`.
@@ -176,24 +219,41 @@ do
         return scores[priority]
     end
 
+    -- The record of a blocked node that becomes ready with this arrival number, for `flush`. Answers the node's queue,
+    -- task and priority.
+    local function write_released(id, seq, pieces)
+        local before = blocked_texts[id]
+        if before then
+            local text, queue, task, priority = moved_texts.released(before, seq)
+            pieces[#pieces + 1], blocked_texts[id] = partition .. ':s:' .. id, nil
+            pieces[#pieces + 1] = text
+            return queue, task, priority
+        end
+        local record = records[id]
+        record[STATE], record[SEQ], record[READY_AT], record[REASON] = 'ready', seq, moment, false
+        changed[id] = true
+        return record[QUEUE], record[TASK], record[PRIORITY]
+    end
+
     -- Put many blocked nodes at the ends of their lines. It does what `make_ready` does for one job, and
     -- counts line by line: most nodes of a flow are released by dozens.
     local function make_all_ready(ids)
-        local blocked, by_line = members_of('untimed:blocked'), {}
+        local blocked, by_line, pieces = members_of('untimed:blocked'), {}, {}
         for n = 1, #ids do
-            local id, record, seq = ids[n], records[ids[n]], arrive(n % 65536)
-            local name = line(record[QUEUE], record[TASK])
+            local id, seq = ids[n], arrive(n % 65536)
+            local queue, task, priority = write_released(id, seq, pieces)
+            local name = line(queue, task)
             local one = by_line[name]
             if not one then
                 local set = behind('ready', name)
-                one = {count = 0, queue = record[QUEUE], members = members_of(set)}
+                one = {count = 0, queue = queue, members = members_of(set)}
                 by_line[name] = one
-                lines_touched[set] = {record[QUEUE], record[TASK]}
+                lines_touched[set] = {queue, task}
             end
-            record[STATE], record[SEQ], record[READY_AT], record[REASON] = 'ready', seq, moment, false
-            blocked[id], one.members[seq .. id], changed[id] = false, score_of(record[PRIORITY]), true
+            blocked[id], one.members[seq .. id] = false, score_of(priority)
             one.count = one.count + 1
         end
+        ready_made[#ready_made + 1] = pieces
         for name, one in pairs(by_line) do
             count(behind('blocked', name), -one.count)
             count(behind('ready', name), one.count)
@@ -208,10 +268,10 @@ do
         local ready = {}
         table.sort(free)
         for _, id in ipairs(free) do
-            local delay = nodes[id][NODE_DELAY]
+            local delay = nodes[id] and nodes[id][NODE_DELAY]
             if delay and delay > 0 then
-                make_wait(id, records[id], 'released', 'scheduled', after(delay), 'released')
-            elseif records[id][BUCKETS] then
+                make_wait(id, record_of(id), 'released', 'scheduled', after(delay), 'released')
+            elseif records[id] and records[id][BUCKETS] then
                 make_ready(id, records[id], 'released', arrive(0))
             else
                 ready[#ready + 1] = id
@@ -265,7 +325,7 @@ do
     function release_ended()
         while settled < #nodes_ended do
             local round = next_round()
-            count_down(round)
+            count_all_down(round)
             if skipped >= CASCADE_LIMIT then
                 put_off(round)
             else

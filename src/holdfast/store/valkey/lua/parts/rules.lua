@@ -1,5 +1,5 @@
 -- The definitions of limits, and letting claims look again at the buckets of one.
--- uses: buckets
+-- uses: parking
 local read_rule, keep_rule, keep_calendars, kind_of, counts_something, look_again, let_go_on, buckets_behind
 
 do
