@@ -210,7 +210,7 @@ async def test_many_who_end_nodes_at_once_open_every_gate_once(url: str, size: i
         totals = {total.what.value: total.jobs for total in await store.telemetry.totals()}
         assert totals["released"] == flows * 9
         async with connected(url) as connection:
-            for table in ("gate", "edge", "errand", "blocked"):
+            for table in ("gate", "errand", "blocked"):
                 assert not await connection.fetchval(f"select count(*) from holdfast.{table}")
 
 

@@ -38,5 +38,6 @@ async def test_a_claim_reads_little_by_plans_that_were_made_for_one_line(url: st
             assert await connection.fetchval(ADMIT, worker, 4, [TASK], FEW) == FEW  # hears of all
         await enqueue(store, FEW)
         async with connection.transaction():
+            before = await connection.fetchval(READ)  # what others read may not be counted yet
             assert await connection.fetchval(ADMIT, worker, 5, [TASK], FEW) == FEW
-            assert await connection.fetchval(READ) < LINES / 2
+            assert await connection.fetchval(READ) - before < LINES / 2

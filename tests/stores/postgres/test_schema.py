@@ -75,6 +75,15 @@ async def test_the_migrations_build_the_golden_schema(url: str) -> None:
     )
 
 
+async def test_a_function_that_bends_the_planner_is_never_compiled(url: str) -> None:
+    async with connected(url) as connection:
+        bent = await connection.fetch(
+            "select proname from pg_proc where pronamespace = 'holdfast'::regnamespace"
+            " and proconfig::text like '%enable_%' and not 'jit=off' = any (proconfig)"
+        )
+    assert not bent, "a pooled connection would spend seconds on compiling these"
+
+
 async def test_a_store_of_a_newer_program_is_refused(postgres: PostgresServer) -> None:
     url = postgres.new_database()
     await PostgresStore(url).migrate()

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import asyncpg
+import msgspec
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.flow.inputs import Input, Result, encode_inputs
 from holdfast.flow.model import ErrandKind, FlowState
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import decide
+from holdfast.job.record import NodeFacts
 from holdfast.store.postgres import settling
 from tests.conformance.builders import FAILED, RETURNED, Scene
 from tests.stores.postgres.shared import connected, opened
-from tests.support.flows import Trip, Waits, any_of
+from tests.support.flows import Trip, Waits, any_of, new_flow
 
-TABLES = ("flow", "node", "gate", "edge", "errand", "blocked")
+TABLES = ("flow", "node", "gate", "errand", "blocked")
 
 
 @pytest.fixture
@@ -83,3 +86,33 @@ async def test_no_table_is_read_as_a_whole(url: str, scene: Scene, end: Returned
         )
     assert [tuple(row) for row in found] == []
     assert {await trip.state("d") for trip in trips} <= {"blocked", "skipped"}
+
+
+async def test_a_claim_brings_the_result_of_an_only_upstream(scene: Scene) -> None:
+    flow = new_flow({"a": [], "b": ["a"], "c": ["a"], "d": ["a"]})
+    ids = {node.name: node.job.id for node in flow.nodes}
+    alone = encode_inputs([Input(("x", 0), Result(ids["a"]))])
+    twice = encode_inputs([Input((name,), Result(ids["a"])) for name in ("x", "y")])
+    inputs = {"b": alone, "c": alone, "d": twice}
+    nodes = [msgspec.structs.replace(one, inputs=inputs.get(one.name)) for one in flow.nodes]
+    await scene.store.flows.start([msgspec.structs.replace(flow, nodes=tuple(nodes))])
+    await scene.store.jobs.finish([decide(await scene.claim_one(), Returned("7"))])
+    brought = {job.id: job.node for job in await scene.claim(limit=3)}
+    assert brought == {
+        ids["b"]: NodeFacts(alone, closing=False, results={ids["a"]: "7"}),
+        ids["c"]: NodeFacts(alone, closing=False, results={ids["a"]: "7"}),
+        ids["d"]: NodeFacts(twice, closing=False),
+    }
+
+
+async def test_a_look_at_claimed_nodes_reads_no_table_as_a_whole(url: str, scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": ["a"]})
+    await trip.end("a")
+    async with connected(url) as connection, connection.transaction():
+        await connection.fetch("select from holdfast.facts_of($1)", [trip.ids["b"]])
+        found = await connection.fetch(
+            "select relname, seq_scan from pg_stat_xact_user_tables"
+            " where relname in ('node', 'flow', 'outcome') and schemaname = 'holdfast'"
+        )
+    assert {name: 0 for name, _ in found} == dict(map(tuple, found))
+    assert len(found) == 3

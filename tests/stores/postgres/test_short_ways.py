@@ -4,6 +4,7 @@
     COPY               many jobs without ties, keys and blocks; many nodes without keys
     finish_succeeded   plain successes
     succeed_nodes      successes of nodes
+    limits/take        takes from rates with room
 
 What a way leaves is every row that names the job, in whatever table, its wakeups and its answer.
 """
@@ -27,14 +28,17 @@ from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
-from holdfast.limits.model import Concurrency
+from holdfast.limits.model import Concurrency, Rate
+from holdfast.store.contract.limits import Take, Taken
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict, Want
+from holdfast.store.postgres import taking
 from holdfast.store.postgres.batch import columns
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.copying import COPY_FROM_JOBS, can_copy, can_copy_nodes
 from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
 from holdfast.store.postgres.flows import _bites
+from holdfast.store.postgres.limits import PostgresLimits
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import FAILED, QUEUE, RAISED, RETURNED, TASK, Scene, new_job
 from tests.conformance.limiting import at_cost, through
@@ -55,7 +59,7 @@ TIMED: tuple[dict[str, Any], ...] = (
     {"delay": 0.25, "deadline_in": 86_400.5},
     {"deadline_at": datetime(1999, 12, 31, tzinfo=UTC)},
 )
-ITS_OWN = ("id", "job_id", "seq", "n", "flow_id")
+ITS_OWN = ("id", "job_id", "seq", "n", "flow_id", "behind")
 """The columns that no two jobs share."""
 
 
@@ -194,15 +198,15 @@ async def graph_of(url: str, flow: NewFlow) -> tuple[Any, ...]:
     ids = {node.job.id: node.name for node in flow.nodes}
     async with connected(url) as connection:
         edges = await connection.fetch(
-            "select upstream::text, downstream::text, n, wants from holdfast.edge"
-            " where upstream = any ($1)",
+            "select job_id::text, unnest(behind)::text, unnest(wants) from holdfast.node"
+            " where job_id = any ($1)",
             [*ids],
         )
         graphs = await connection.fetch(
             "select n, graph from holdfast.flow_graph where flow_id = $1", flow.id
         )
     assert [(1, flow.graph)] == [tuple(row) for row in graphs]
-    named = sorted((ids[up], ids[down], n, wants) for up, down, n, wants in edges)
+    named = sorted((ids[up], ids[down], wants) for up, down, wants in edges)
     return named, await rows(url, *ids)
 
 
@@ -390,3 +394,50 @@ async def test_a_plain_job_that_a_new_total_counts_leaves_it_at_its_end(url: str
         assert [verdict.accepted for verdict in await store.jobs.finish(moves)] == [True, True]
         [total] = await store.limits.get([f"queue:{QUEUE}"])
         assert total.in_use == 0
+
+
+async def take_generally(store: PostgresStore, takes: Sequence[Take]) -> list[Taken]:
+    channel = store._connections.options.channel
+    return await store._connections.run(
+        lambda session: taking.take(session, channel, takes), transaction=True
+    )
+
+
+@pytest.mark.parametrize("rate", [Rate(20, per=64), Rate(20, per=64, burst=10)])
+async def test_takes_from_a_rate_leave_what_the_long_way_leaves(
+    url: str, clock: ManualClock, rate: Rate
+) -> None:
+    bucket = "select (to_jsonb(bucket) - 'name')::text from holdfast.bucket order by name"
+    async with opened(url, clock=clock) as store, connected(url) as connection:
+        await store.limits.declare({"one": rate, "other": rate})
+        worker = await hired(store)
+        for limit in ("one", "other"):
+            waits = new_job(**at_cost({f"{limit}:": rate.largest}))
+            assert await take_generally(store, [Take(f"{limit}:", 1)])
+            await store.jobs.insert([waits])
+            assert await store.jobs.claim(worker, [Want(QUEUE, 1)], [TASK]) == []
+        for seconds, units in ((0, 2), (0.5, 1), (40, 3), (3, 1), (30, 9)):
+            clock.advance(seconds)
+            takes = [[Take(f"{limit}:", n) for n in (units, 1)] for limit in ("one", "other")]
+            assert await store.limits.take(takes[0]) == await take_generally(store, takes[1])
+            one, other = [row[0] for row in await connection.fetch(bucket)]
+            assert one == other
+
+
+async def test_takes_at_once_are_granted_only_if_all_are_rates_with_room(
+    url: str, clock: ManualClock
+) -> None:
+    async with opened(url, clock=clock) as store:
+        limits = store.limits
+        assert isinstance(limits, PostgresLimits)
+        await limits.declare({"rate": Rate(5, per=64), "slots": Concurrency(5)})
+        await take_generally(store, [Take("rate:", 2)])
+        for takes in (
+            [Take("rate:", 2), Take("rate:", 2)],
+            [Take("rate:"), Take("slots:")],
+            [Take("rate:"), Take("rate:new")],
+            [Take("rate:", 1, ("rate:way",))],
+        ):
+            assert await limits._taken_at_once(takes) is None
+        assert (await store.limits.get(["rate:"]))[0].spent == 2
+        assert await limits._taken_at_once([Take("rate:", 2), Take("rate:")]) is not None

@@ -17,7 +17,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from holdfast.job.ids import WorkerId
+from holdfast.flow.inputs import decode_inputs, only_results
+from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.passing import total_name
 from holdfast.job.record import MAY_BEGIN, Claimed, NodeFacts
 from holdfast.job.ties import NODE
@@ -277,8 +278,7 @@ class PostgresClaiming(JobVerbs):
         nodes = [row["job_id"] for row in found if row["ties"] & NODE]
         if not nodes:
             return None
-        told = await self._connections.fetch("flows/facts", ",".join(nodes))
-        return {job: NodeFacts(inputs, closing) for job, inputs, closing in told}
+        return _node_facts(await self._connections.fetch("flows/facts", ",".join(nodes)))
 
     async def _admit(
         self, asked: Claim, want: Want, *, shared: bool = False, level: int | None = None
@@ -345,6 +345,19 @@ class PostgresClaiming(JobVerbs):
             mark = found.pop()
             (self._limited if mark["task"] is None else self._ruled).add(mark["queue"])
         return found
+
+
+def _node_facts(told: Sequence[Record]) -> dict[str, NodeFacts]:
+    """A node that takes the result of one other node, and no more, gets it with its facts."""
+    results: dict[str, str] = {row[0]: row[4] for row in told if row[2] is None}
+    facts = {}
+    for job, inputs, closing, upstream, _ in told:
+        if closing is None:
+            continue
+        alone = upstream is not None and only_results(decode_inputs(inputs)) == [upstream]
+        given = {JobId(upstream): results.get(upstream)} if alone else None
+        facts[job] = NodeFacts(inputs, closing, given)
+    return facts
 
 
 def _still_wanted(wants: Sequence[Want], found: Sequence[Record]) -> list[Want]:

@@ -1,19 +1,27 @@
-"""COPY for bulk: many jobs without keys, straight into their places."""
+"""COPY for bulk: many jobs without keys, straight into their places.
+
+Jobs of one kind differ in nothing but their ids, their arguments and their lines, and most jobs of
+a bulk insert are of one kind. What such jobs share is worked out once and becomes the same bytes of
+each of their rows.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from operator import attrgetter, itemgetter
 
 from holdfast.job.policy import readable_part
 from holdfast.job.record import NewJob
+from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
-from holdfast.store.body import SHARED, Values, body_reader
+from holdfast.store.body import SHARED, body_reader
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.copy_format import (
     double,
+    each_uuid,
     fields,
     integer,
     moment,
@@ -21,27 +29,27 @@ from holdfast.store.postgres.copy_format import (
     small,
     text,
     texts,
-    uuid,
 )
 
 PERMITS = int(Tie.PERMITS)
+READY = JobState.READY
 COPY_FROM_JOBS = 100
 """With half as many jobs one statement costs the same."""
 MOST_QUEUES_NAMED = 20
 """A wakeup for jobs of more queues than these names none, which means any."""
 
 _JOB = ("id", "args", "deadline_at", "timeout", "created_at", "task", *SHARED)
-_READY = ("job_id", "queue", "priority", "task", "since")
-_SCHEDULED = ("job_id", "due_at", "queue", "priority", "task")
-_BLOCKED = ("job_id", "queue", "priority", "task")
+_TURN = ("job_id", "queue", "priority", "task")
+_TIME = {JobState.READY: ("since",), JobState.SCHEDULED: ("due_at",), JobState.BLOCKED: ()}
+"""What a row says of time, by the place of its job."""
 _DEADLINE = ("job_id", "at")
 _LINE = ("buckets", "costs")
 _LIMITED = ("job_id", *_LINE, "weight")
 
-_kind = body_reader(("task", *SHARED))
-
-Keyed = list[tuple[bytes, NewJob]]
-Timed = list[tuple[bytes, NewJob, datetime]]
+_OWN = ("id", "args", *_LINE, "weight")
+_kind = body_reader([name for name in NewJob.__struct_fields__ if name not in _OWN])
+_shared = body_reader(("task", *SHARED))
+_id, _unique = attrgetter("id"), attrgetter("unique")
 
 
 def can_copy(jobs: Sequence[NewJob]) -> bool:
@@ -54,7 +62,7 @@ def can_copy(jobs: Sequence[NewJob]) -> bool:
 
 def can_copy_nodes(jobs: Sequence[NewJob]) -> bool:
     """The same for jobs of one flow or more, which have ties, and may be blocked."""
-    return len(jobs) >= COPY_FROM_JOBS and not any(job.unique is not None for job in jobs)
+    return len(jobs) >= COPY_FROM_JOBS and not any(map(_unique, jobs))
 
 
 async def copy_rows(
@@ -73,41 +81,99 @@ async def copy_rows(
     )
 
 
-async def copy_jobs(connections: Connections, session: Session, jobs: Sequence[NewJob]) -> None:
-    """Write the jobs with one wakeup for all; the caller has begun a transaction.
+class JobKind:
+    """What jobs of one kind share. `place` is where they go. `body` and `turn` are the bytes behind
+    what is a job's own, in the table of bodies and in that of the place, where `ties` come last."""
+
+    __slots__ = ("body", "deadline", "model", "place", "ties", "turn")
+
+    def __init__(self, model: NewJob, now: datetime) -> None:
+        self.model = model
+        due = model.run_at or now + timedelta(seconds=model.delay or 0.0)
+        waiting = JobState.SCHEDULED if due > now else JobState.READY
+        self.place = JobState.BLOCKED if model.blocked else waiting
+        self.deadline = model.deadline_at
+        if self.deadline is None and model.deadline_in is not None:
+            self.deadline = now + timedelta(seconds=model.deadline_in)
+        self.body = moment(self.deadline) + _body(model, now)
+        times = {JobState.READY: moment(now), JobState.SCHEDULED: moment(due)}
+        self.turn = _turn(model) + times.get(self.place, b"")
+        self.ties = small(model.ties)
+
+
+Placed = tuple[JobKind, bytes, NewJob]
+"""A job with its kind, and its id as a field of rows."""
+
+
+async def copy_jobs(
+    connections: Connections,
+    session: Session,
+    jobs: Sequence[NewJob],
+    keys: Iterable[bytes] | None = None,
+) -> None:
+    """Write the jobs with one wakeup for all; the caller has begun a transaction. `keys` are their
+    ids as fields, if the caller has made them.
 
     Fails on an id that is already there: the caller then inserts with a check for each.
     """
     copy = partial(copy_rows, connections, session)
     [(now,)] = await session.timed("store/now")
-    keyed = [(uuid(job.id), job) for job in jobs]
-    blocked = [(key, job) for key, job in keyed if job.blocked]
-    ready, later = _by_turn(keyed, now)
-    dated = _dated(keyed, now)
-    tie = ("ties",) if any(job.ties for job in jobs) else ()
-    await copy("job", _JOB, _bodies(keyed, now))
-    limited = [(key, job) for key, job in keyed if job.buckets] if tie else []
+    placed = _placed(jobs, each_uuid(map(_id, jobs)) if keys is None else keys, now)
+    kinds = Counter(map(itemgetter(0), placed))
+    tie = ("ties",) if any(kind.model.ties for kind in kinds) else ()
+    await copy("job", _JOB, _bodies(placed))
+    limited = [one for one in placed if one[2].buckets] if tie else []
     if limited:
         await copy("limited", _LIMITED, _passing(limited))
-    if lined := [(key, job) for key, job in ready if job.buckets] if limited else []:
-        await copy("ready_limited", (*_READY, *tie, *_LINE), _lined(lined, moment(now)))
-        await _tell_lines(session, [job for _, job in lined])
-    if unlined := [(key, job) for key, job in ready if not job.buckets] if lined else ready:
-        place = "ready" if tie else "ready_plain"
-        await copy(place, (*_READY, *tie), _placed(unlined, moment(now), tie))
-    if blocked:
-        await copy("blocked", (*_BLOCKED, *tie), _placed(blocked, b"", tie))
-    if later:
-        await copy("scheduled", (*_SCHEDULED, *tie), _scheduled(later, tie))
-    if dated:
-        await copy("deadline", _DEADLINE, (fields(2) + key + moment(at) for key, _, at in dated))
-    pairs = Counter((job.queue, job.task, "ready") for _, job in ready)
-    pairs.update((job.queue, job.task, "blocked") for _, job in blocked)
-    pairs.update((job.queue, job.task, "scheduled") for _, job, _ in later)
-    columns = map(list, zip(*((*pair, number) for pair, number in pairs.items()), strict=True))
-    await session.timed("telemetry/enqueued", *columns)
-    for payload in _wakeups({job.queue for _, job in ready}, bool(later or dated)):
+    if lined := [one for one in limited if one[0].place is READY]:
+        await copy("ready_limited", (*_columns(READY), *tie, *_LINE), _lined(lined))
+        await _tell_lines(session, [job for _, _, job in lined])
+    for place in {kind.place for kind in kinds}:
+        if some := _at(place, placed, kinds, in_lines=bool(lined)):
+            await copy(_table(place, tie), (*_columns(place), *tie), _turns(some, place, tie))
+    timed = {kind for kind in kinds if kind.deadline is not None}
+    if timed:
+        await copy("deadline", _DEADLINE, _deadlines(one for one in placed if one[0] in timed))
+    await session.timed("telemetry/enqueued", *_counted(kinds))
+    queues = {kind.model.queue for kind in kinds if kind.place is READY}
+    due = timed or any(kind.place is JobState.SCHEDULED for kind in kinds)
+    for payload in _wakeups(queues, bool(due)):
         await session.fetch("wakeups/wake", connections.options.channel, payload)
+
+
+def _placed(jobs: Sequence[NewJob], keys: Iterable[bytes], now: datetime) -> list[Placed]:
+    """In their order: ready jobs stand in line as they were written. Jobs of one kind mostly come
+    one behind the other, and two tuples of the same objects are compared sooner than looked up."""
+    last, kind = _kind(jobs[0]), JobKind(jobs[0], now)
+    kinds, placed = {last: kind}, list[Placed]()
+    for key, job in zip(keys, jobs, strict=True):
+        shared = _kind(job)
+        if shared != last:
+            if shared not in kinds:
+                kinds[shared] = JobKind(job, now)
+            kind, last = kinds[shared], shared
+        placed.append((kind, key, job))
+    return placed
+
+
+def _at(
+    place: JobState, placed: list[Placed], kinds: Iterable[JobKind], *, in_lines: bool
+) -> list[Placed]:
+    """Those that the table of their place takes: ready jobs in lines have another."""
+    if place is READY and in_lines:
+        return [one for one in placed if one[0].place is place and not one[2].buckets]
+    if all(kind.place is place for kind in kinds):
+        return placed
+    return [one for one in placed if one[0].place is place]
+
+
+def _columns(place: JobState) -> tuple[str, ...]:
+    return (*_TURN, *_TIME[place])
+
+
+def _table(place: JobState, tie: tuple[str, ...]) -> str:
+    """Jobs without ties go into the part of the ready jobs that has them alone."""
+    return "ready_plain" if place is READY and not tie else place.value
 
 
 def _wakeups(queues: set[str], timed: bool) -> list[str]:
@@ -115,74 +181,50 @@ def _wakeups(queues: set[str], timed: bool) -> list[str]:
     return [f"ready:{named}"] * bool(queues) + ["due"] * timed
 
 
-def _by_turn(keyed: Keyed, now: datetime) -> tuple[Keyed, Timed]:
-    """The jobs whose turn is now, and the jobs that are due later, with their times."""
-    ready: Keyed = []
-    later: Timed = []
-    for key, job in keyed:
-        if job.blocked:
-            continue
-        if job.run_at is None and not job.delay:
-            ready.append((key, job))
-            continue
-        due = job.run_at or now + timedelta(seconds=job.delay or 0.0)
-        if due > now:
-            later.append((key, job, due))
-        else:
-            ready.append((key, job))
-    return ready, later
+def _counted(kinds: Mapping[JobKind, int]) -> Iterator[list[object]]:
+    """How many jobs came to which place, in columns."""
+    pairs = Counter[tuple[str, str, str]]()
+    for kind, number in kinds.items():
+        pairs[kind.model.queue, kind.model.task, kind.place.value] += number
+    return map(list, zip(*((*pair, number) for pair, number in pairs.items()), strict=True))
 
 
-def _dated(keyed: Keyed, now: datetime) -> Timed:
-    found = ((key, job, _deadline(job, now)) for key, job in keyed)
-    return [(key, job, at) for key, job, at in found if at is not None]
+def _bodies(placed: Iterable[Placed]) -> Iterator[bytes]:
+    head = fields(len(_JOB))
+    for kind, key, job in placed:
+        yield head + key + text(job.args) + kind.body
 
 
-def _deadline(job: NewJob, now: datetime) -> datetime | None:
-    if job.deadline_at is not None or job.deadline_in is None:
-        return job.deadline_at
-    return now + timedelta(seconds=job.deadline_in)
-
-
-def _bodies(keyed: Keyed, now: datetime) -> Iterator[bytes]:
-    head, kinds = fields(len(_JOB)), dict[tuple[object, ...], bytes]()
-    for key, job in keyed:
-        kind = _kind(job)
-        if (shared := kinds.get(kind)) is None:
-            shared = kinds[kind] = _shared(job, kind, now)
-        yield head + key + text(job.args) + moment(_deadline(job, now)) + shared
-
-
-def _shared(job: NewJob, kind: Values, now: datetime) -> bytes:
-    """The fields that jobs of one kind have in common."""
-    timeout = readable_part(job.policy).timeout
-    told = (texts(value) if isinstance(value, tuple) else text(value) for value in kind)
+def _body(model: NewJob, now: datetime) -> bytes:
+    timeout = readable_part(model.policy).timeout
+    told = (texts(value) if isinstance(value, tuple) else text(value) for value in _shared(model))
     return b"".join((double(timeout), moment(now), *told))
 
 
-def _placed(keyed: Keyed, since: bytes, tie: tuple[str, ...]) -> Iterator[bytes]:
-    """Rows of ready or blocked jobs: all but their ids is made once for many."""
-    turns: dict[tuple[object, ...], bytes] = {}
-    head = fields(len(_BLOCKED) + bool(since) + len(tie))
-    for key, job in keyed:
-        turn = (job.queue, job.priority, job.task, job.ties)
-        if (shared := turns.get(turn)) is None:
-            shared = turns[turn] = _turn(job) + since + _ties(job, tie)
-        yield head + key + shared
+def _turns(placed: Iterable[Placed], place: JobState, tie: tuple[str, ...]) -> Iterator[bytes]:
+    head = fields(len(_columns(place)) + len(tie))
+    if not tie:
+        return (head + key + kind.turn for kind, key, _ in placed)
+    return (head + key + kind.turn + kind.ties for kind, key, _ in placed)
 
 
-def _passing(keyed: Keyed) -> Iterator[bytes]:
+def _deadlines(placed: Iterable[Placed]) -> Iterator[bytes]:
+    head = fields(len(_DEADLINE))
+    return (head + key + moment(kind.deadline) for kind, key, _ in placed)
+
+
+def _passing(limited: Iterable[Placed]) -> Iterator[bytes]:
     head = fields(len(_LIMITED))
-    for key, job in keyed:
+    for _, key, job in limited:
         yield head + key + text(job.buckets) + text(job.costs or "") + integer(job.weight)
 
 
-def _lined(keyed: Keyed, since: bytes) -> Iterator[bytes]:
+def _lined(lined: Iterable[Placed]) -> Iterator[bytes]:
     """Rows of ready jobs that stand in lines."""
-    head = fields(len(_READY) + 1 + len(_LINE))
-    for key, job in keyed:
+    head = fields(len(_columns(READY)) + 1 + len(_LINE))
+    for kind, key, job in lined:
         line = text(job.buckets) + text(job.costs or "")
-        yield head + key + _turn(job) + since + small(job.ties) + line
+        yield head + key + kind.turn + kind.ties + line
 
 
 async def _tell_lines(session: Session, jobs: Iterable[NewJob]) -> None:
@@ -191,16 +233,5 @@ async def _tell_lines(session: Session, jobs: Iterable[NewJob]) -> None:
     await session.fetch("limits/come", *columns, [*lines.values()])
 
 
-def _scheduled(later: Timed, tie: tuple[str, ...]) -> Iterator[bytes]:
-    head = fields(len(_SCHEDULED) + len(tie))
-    for key, job, due in later:
-        yield head + key + moment(due) + _turn(job) + _ties(job, tie)
-
-
-def _ties(job: NewJob, tie: tuple[str, ...]) -> bytes:
-    """Nothing where no job of the batch has ties: then the rows have no such column."""
-    return small(job.ties) if tie else b""
-
-
-def _turn(job: NewJob) -> bytes:
-    return text(job.queue) + integer(job.priority) + text(job.task)
+def _turn(model: NewJob) -> bytes:
+    return text(model.queue) + integer(model.priority) + text(model.task)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from operator import attrgetter
 
 import msgspec
@@ -23,7 +24,7 @@ from holdfast.flow.model import CASCADE_LIMIT
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.policy import Retention
-from holdfast.job.state import ENDED, JobState
+from holdfast.job.state import ENDED, SUCCEEDED, JobState
 from holdfast.job.ties import Tie
 from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import QueueSettings
@@ -39,7 +40,7 @@ from holdfast.store.postgres.rows import STATES
 from holdfast.store.postgres.settling import FLOW_TRY_SECONDS, Settling, settle
 from holdfast.store.postgres.steps import record
 
-_state = attrgetter("state")
+_id, _fence, _state = attrgetter("id"), attrgetter("fence"), attrgetter("state")
 
 LEASE_TRY_SECONDS = 0.1
 """How long a plain success waits for its lease. Workers and sweeps lock a lease only for one
@@ -388,9 +389,10 @@ def _all_spent(moves: Sequence[Transition]) -> str | None:
 
 def _note_successes(moves: Sequence[Transition], refused: Sequence[Record], moved: Moved) -> None:
     names = {str(row[0]) for row in refused}
-    for move in moves:
-        if move.id not in names:
-            moved.verdicts[move.id] = Verdict(move.id, True, JobState.SUCCEEDED, move.fence)
+    stood = [move for move in moves if move.id not in names] if names else moves
+    ids, fences = map(_id, stood), map(_fence, stood)
+    verdicts = map(Verdict, ids, repeat(True), repeat(SUCCEEDED), fences)
+    moved.verdicts.update(zip(map(_id, stood), verdicts, strict=True))
 
 
 def _ends_node(move: Transition) -> bool:

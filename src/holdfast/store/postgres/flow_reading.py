@@ -92,7 +92,7 @@ class PostgresFlowReading:
         async def work(session: Session) -> list[NodeInfo]:
             rows = await session.fetch("flows/nodes", flow, limit, after or "")
             blocked = [row["job_id"] for row in rows if row["state"] == JobState.BLOCKED]
-            gates = await session.fetch("flows/gates", blocked) if blocked else []
+            gates = await session.fetch("flows/gates", flow, blocked) if blocked else []
             return _nodes(rows, gates)
 
         return await self._connections.run(work)

@@ -22,6 +22,7 @@ from holdfast.flow.model import (
     Mending,
     NewFlow,
     Reopening,
+    first_gate,
 )
 from holdfast.job.ids import JobId
 from holdfast.job.loopless import run_without_loop
@@ -105,7 +106,7 @@ class PostgresFlows(PostgresFlowReading):
         async def work(session: Session) -> list[FlowId]:
             resumed = _in_order(ids, await session.fetch("flows/resume", list(ids)))
             if resumed:
-                await settle(session, self._connections, Settling({}, judge=resumed))
+                await settle(session, self._connections, Settling({}, judge=resumed, gated=None))
             return resumed
 
         return await self._locked(ids, work, [])
@@ -178,50 +179,64 @@ class PostgresFlows(PostgresFlowReading):
         if not left.nodes and (growth.nodes or found[0]["grown_before"]):
             return Grown.GROWN
         targets = set(left.gates) - {node.job.id for node in left.nodes}
-        first = await _next_gates(session, left.flow, targets)
-        if len(first) < len(targets):
+        if targets and len(await session.fetch("flows/targets", left.flow, [*targets])) < len(
+            targets
+        ):
             return Grown.TARGET_GONE
-        added = Added()
-        added.add_nodes(left.flow, left.nodes)
+        [(epoch,)] = await session.fetch("flows/grow", left.flow, len(left.nodes))
+        added, first = Added(), first_gate(epoch)
+        added.add_nodes(left.flow, left.nodes, first)
         for job, gates in left.gates.items():
-            added.add_gates(left.flow, job, gates, first.get(job, 0))
+            added.add_gates(left.flow, job, gates, first)
         added.graphs.append((left.flow, left.graph))
-        await session.fetch("flows/grow", left.flow, len(left.nodes))
         await add(session, self._connections, left.nodes, added)
         if added.gates:
-            await self._count(session, left.flow, added)
+            await self._count(session, left.flow, added, first)
         return Grown.GROWN
 
-    async def _count(self, session: Session, flow: FlowId, added: Added) -> None:
-        """Count the edges whose upstream had ended before they were written, and judge all gates
-        of the flow."""
-        found = await session.fetch("flows/ended_among", added.upstreams)
-        await settle(session, self._connections, Settling(_states(found), judge=[flow]))
+    async def _count(
+        self,
+        session: Session,
+        flow: FlowId,
+        added: Added,
+        first: int,
+        left: dict[JobId, JobState] | None = None,
+        ungated: Sequence[JobId] = (),
+    ) -> None:
+        """Count the edges whose upstream had ended before they were written, and judge their gates.
+        `left`: other ends that nobody has counted."""
+        found = _states(await session.fetch("flows/ended_among", [*added.edges]))
+        gated = [job for job, *_ in added.gates]
+        what = Settling(
+            found | (left or {}), first=first, judge=[flow], gated=gated, ungated=ungated
+        )
+        await settle(session, self._connections, what)
 
     async def _reopen(self, session: Session, plan: Reopening, by: str | None) -> bool:
         channel, anew = self._connections.options.channel, list(plan.counted_anew)
         values = (channel, plan.flow, plan.epoch, list(plan.ready), list(plan.blocked), anew, by)
-        if not await session.timed("flows/reopen", *values):
+        found = await session.timed("flows/reopen", *values)
+        if not found:
             return False
-        added = Added()
+        added, first = Added(), first_gate(found[0]["epoch"])
         for job, gates in (plan.blocked | plan.counted_anew).items():
-            added.add_gates(plan.flow, job, gates)
+            added.add_gates(plan.flow, job, gates, first)
         await added.write(session)
-        await self._count(session, plan.flow, added)
+        await self._count(session, plan.flow, added, first)
         return True
 
     async def _mend(self, session: Session, plan: Mending) -> bool:
         found = await session.fetch("flows/mend", plan.flow, plan.epoch, list(plan.gates))
         if not found:
             return False
-        waiting, added = [JobId(job) for job in found[0]["waiting"]], Added()
+        waiting = [JobId(job) for job in found[0]["waiting"]]
+        added = Added()
         for job in waiting:
             added.add_gates(plan.flow, job, plan.gates[job])
         await added.write(session)
         left = await _left_over(session, [plan.flow])
         free = [job for job in waiting if not plan.gates[job]]
-        what = Settling(left, judge=[plan.flow], ungated=free)
-        await settle(session, self._connections, what)
+        await self._count(session, plan.flow, added, 0, left, free)
         return True
 
 
@@ -242,13 +257,6 @@ def _in_order(ids: Iterable[FlowId], found: Iterable[Any]) -> list[FlowId]:
     """The flows that a statement answered with, in the order asked."""
     changed = {row["id"] for row in found}
     return [flow for flow in dict.fromkeys(ids) if flow in changed]
-
-
-async def _next_gates(session: Session, flow: FlowId, targets: Iterable[JobId]) -> dict[JobId, int]:
-    """The numbers that the next gates of these nodes get, if they are blocked."""
-    ids = list(targets)
-    found = await session.fetch("flows/targets", flow, ids) if ids else []
-    return {JobId(job): first for job, first in found}
 
 
 async def _left_over(session: Session, flows: Sequence[FlowId]) -> dict[JobId, JobState]:

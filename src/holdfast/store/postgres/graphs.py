@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -17,87 +17,124 @@ from holdfast.store.contract.flows import Started
 from holdfast.store.postgres.batch import RunsScripts
 from holdfast.store.postgres.body import array_literal
 from holdfast.store.postgres.connection import Connections, Session
-from holdfast.store.postgres.copy_format import boolean, double, fields, integer, small, text, uuid
+from holdfast.store.postgres.copy_format import (
+    NULL,
+    boolean,
+    double,
+    each_uuid,
+    fields,
+    integer,
+    long,
+    longs,
+    text,
+    uuid,
+    uuids,
+)
 from holdfast.store.postgres.copying import can_copy_nodes, copy_jobs, copy_rows
 from holdfast.store.postgres.inserting import insert_on
 
 Rows = list[tuple[Any, ...]]
 
 
+Edges = list[tuple[JobId, int]]
+"""The nodes that wait for one node, each with 32 × the number of its gate + the ends that win."""
+
+
 @dataclass(slots=True)
 class Added:
-    """Rows that are to be written, and the ids of all upstreams among them."""
+    """What is to be written. `edges` are by upstream, in whose row they lie."""
 
-    nodes: Rows = field(default_factory=list)
+    nodes: list[tuple[FlowId, NewNode]] = field(default_factory=list)
     gates: Rows = field(default_factory=list)
-    edges: Rows = field(default_factory=list)
+    edges: dict[JobId, Edges] = field(default_factory=dict)
     graphs: Rows = field(default_factory=list)
 
-    def add_nodes(self, flow: FlowId, nodes: Sequence[NewNode]) -> None:
+    def add_nodes(self, flow: FlowId, nodes: Sequence[NewNode], first: int = 0) -> None:
         for node in nodes:
-            row = (flow, node.job.id, node.name, node.is_sink, node.delay, node.inputs)
-            self.nodes.append(row)
-            self.add_gates(flow, node.job.id, node.gates)
+            self.nodes.append((flow, node))
+            if node.gates:
+                self.add_gates(flow, node.job.id, node.gates, first)
 
     def add_gates(self, flow: FlowId, job: JobId, gates: Sequence[NewGate], first: int = 0) -> None:
+        """`first` is the number of the first of these gates."""
+        known = self.edges.setdefault
         for n, gate in enumerate(gates, first):
-            self.gates.append((job, n, flow, gate.need, gate.total, gate.losers.value))
-            self.edges += [(edge.upstream, job, n, edge.wants) for edge in gate.edges]
+            edges = gate.edges
+            self.gates.append((job, n, flow, gate.need, len(edges), gate.losers.value))
+            for edge in edges:
+                known(edge.upstream, []).append((job, 32 * n + edge.wants))
 
-    @property
-    def upstreams(self) -> list[JobId]:
-        return [upstream for upstream, *_ in self.edges]
-
-    async def copy(self, connections: Connections, session: Session) -> None:
-        """Write all by COPY. The graphs have numbers, which only a statement knows."""
-        copy = partial(copy_rows, connections, session)
-        keys = _Keys()
-        await copy("node", _NODE, (_node_bytes(keys, *row) for row in self.nodes))
+    async def copy(self, connections: Connections, session: Session, keys: Keys) -> None:
+        """Write all by COPY, but for edges of nodes that are there already, and graphs: these have
+        numbers, which only a statement knows."""
+        copy, left = partial(copy_rows, connections, session), self.edges.copy()
+        await copy("node", _NODE, [_node_bytes(keys, left, *one) for one in self.nodes])
         if self.gates:
-            await copy("gate", _GATE, (_gate_bytes(keys, *row) for row in self.gates))
-            await copy("edge", _EDGE, (_edge_bytes(keys, *row) for row in self.edges))
-        await Added(graphs=self.graphs).write(session)
+            await copy("gate", _GATE, [_gate_bytes(keys, *row) for row in self.gates])
+        await Added(edges=left, graphs=self.graphs).write(session)
 
     async def write(self, on: RunsScripts) -> None:
+        nodes = [
+            (flow, node.job.id, node.name, node.is_sink, node.delay, node.inputs)
+            for flow, node in self.nodes
+        ]
+        edges = [(upstream, *one) for upstream, some in self.edges.items() for one in some]
         columns = (
-            *_columns(self.nodes, 6),
+            *_columns(nodes, 6),
             *_columns(self.gates, 6),
-            *_columns(self.edges, 4),
+            *_columns(edges, 3),
             *_columns(self.graphs, 2),
         )
         await on.fetch("flows/add", *columns)
 
 
-class _Keys(dict[str, bytes]):
-    """The bytes of ids, each made once: a node is named by its edges too."""
+class Keys(dict[str, bytes]):
+    """The bytes of ids, each made once: a node is named by its job, its gates and its edges."""
 
     def __missing__(self, key: str) -> bytes:
         made = self[key] = uuid(key)
         return made
 
 
-_NODE = ("flow_id", "job_id", "name", "is_sink", "delay", "inputs")
+_NODE = ("flow_id", "job_id", "name", "is_sink", "delay", "inputs", "behind", "wants")
 _GATE = ("job_id", "n", "flow_id", "need", "total", "losers")
-_EDGE = ("upstream", "downstream", "n", "wants")
-_HEAD = {count: fields(count) for count in (4, 6)}
+_HEAD = {count: fields(count) for count in (6, 8)}
+_NODE_HEAD, _NO_EDGES = _HEAD[8], NULL + NULL
 
 
-def _node_bytes(
-    keys: _Keys, flow: str, job: str, name: str, sink: bool, delay: float | None, inputs: str | None
-) -> bytes:
-    own = text(name) + boolean(sink) + double(delay) + text(inputs)
-    return _HEAD[6] + keys[flow] + keys[job] + own
+def _node_bytes(keys: Keys, edges: dict[JobId, Edges], flow: FlowId, node: NewNode) -> bytes:
+    """A row with the edges of the node, which are taken."""
+    job = node.job.id
+    named = _named(node.name, node.is_sink, node.delay)
+    own = _NODE_HEAD + keys[flow] + keys[job] + named + text(node.inputs)
+    if (behind := edges.pop(job, None)) is None:
+        return own + _NO_EDGES
+    jobs, wants = zip(*behind, strict=True)
+    return own + uuids([keys[one] for one in jobs]) + _wants(wants)
 
 
 def _gate_bytes(
-    keys: _Keys, job: str, n: int, flow: str, need: int, total: int, losers: str
+    keys: Keys, job: str, n: int, flow: str, need: int, total: int, losers: str
 ) -> bytes:
-    counts = integer(need) + integer(total) + text(losers)
-    return _HEAD[6] + keys[job] + integer(n) + keys[flow] + counts
+    return _HEAD[6] + keys[job] + long(n) + keys[flow] + _counts(need, total, losers)
 
 
-def _edge_bytes(keys: _Keys, upstream: str, downstream: str, n: int, wants: int) -> bytes:
-    return _HEAD[4] + keys[upstream] + keys[downstream] + integer(n) + small(wants)
+# Flows of one shape have the same names, edges and gates, so these bytes are made once for many.
+
+
+@lru_cache(maxsize=4096)
+def _named(name: str, sink: bool, delay: float | None) -> bytes:
+    return text(name) + boolean(sink) + double(delay)
+
+
+@lru_cache(maxsize=4096)
+def _wants(wants: tuple[int, ...]) -> bytes:
+    return longs(wants)
+
+
+@lru_cache(maxsize=4096)
+def _counts(need: int, total: int, losers: str) -> bytes:
+    return integer(need) + integer(total) + text(losers)
 
 
 def _columns(rows: Rows, count: int) -> list[list[Any]]:
@@ -172,8 +209,10 @@ async def add(
     """Write the jobs of new nodes, and then all that belongs to them."""
     jobs = [node.job for node in nodes]
     if isinstance(on, Session) and connections.may_copy and can_copy_nodes(jobs):
-        await copy_jobs(connections, on, jobs)
-        await added.copy(connections, on)
+        ids = [job.id for job in jobs]
+        keys = Keys(zip(ids, each_uuid(ids), strict=True))
+        await copy_jobs(connections, on, jobs, map(keys.__getitem__, ids))
+        await added.copy(connections, on, keys)
         return
     if jobs:
         await insert_on(on, connections, jobs)

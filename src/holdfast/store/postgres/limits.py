@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
@@ -97,7 +98,24 @@ class PostgresLimits:
     async def take(self, takes: Sequence[Take]) -> list[Taken]:
         if not takes:
             return []
+        at = await self._taken_at_once(takes)
+        if at is not None:
+            return [Taken(True, at=at)] * len(takes)
         return await self._write(lambda session: taking.take(session, self._channel, takes))
+
+    async def _taken_at_once(self, takes: Sequence[Take]) -> int | None:
+        """When all of this was taken; None, and nothing is, if one of the takes goes along a path
+        or one bucket is not that of a rate with room for all. One round trip, where the long way
+        has six and holds the locks of the buckets during half of them."""
+        if any(one.beside for one in takes):
+            return None
+        units = Counter[str]()
+        for one in takes:
+            units[one.bucket] += one.units
+        names = sorted(units)
+        values = (self._channel, names, [units[name] for name in names])
+        [(at, granted)] = await self._connections.timed("limits/take", *values, again=False)
+        return int(at) if granted else None
 
     async def give(self, takes: Sequence[Take]) -> None:
         if takes:
@@ -154,7 +172,7 @@ class PostgresLimits:
         ]
 
     async def waiters(self, bucket: str, limit: int, *, never: bool = False) -> list[BucketWaiter]:
-        found = await self._connections.fetch("limits/waiters", bucket, limit, never)
+        found = await self._connections.timed("limits/waiters", bucket, limit, never)
         return [
             BucketWaiter(JobId(row["job_id"]), row["task"], row["queue"], row["needs"])
             for row in found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from math import inf
 from typing import cast
 
 import msgspec
@@ -13,6 +14,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import ERRORS_KEPT, Job, Live
 from holdfast.job.state import JobState
 from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.reading import LOOK_SECONDS
 from holdfast.store.contract.records import ALL, Outcome, Page
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Session
@@ -53,7 +55,12 @@ class PostgresReading(JobVerbs):
         return int(count)
 
     async def page(
-        self, which: JobFilter, limit: int, cursor: str | None = None, look: int | None = None
+        self,
+        which: JobFilter,
+        limit: int,
+        cursor: str | None = None,
+        look: int | None = None,
+        seconds: float = LOOK_SECONDS,
     ) -> Page:
         """All reads share a snapshot, so that no job is shown in a state that the filter would
         have left out, and the tallies speak of the same jobs."""
@@ -61,9 +68,9 @@ class PostgresReading(JobVerbs):
         async def steps(session: Session) -> Page:
             await session.execute("jobs/begin_reading")
             meant, most = await _spelled_out(session, which)
-            walk = Walk(limit, cursor, look or LOOK, most=most)
+            walk = Walk(limit, cursor, look or LOOK, seconds=seconds, most=most)
             await _walk(session, walk, meant, BODIES_OF_A_PAGE)
-            records = await session.fetch("jobs/get", walk.ids, 1)
+            records = await session.fetch("jobs/get", walk.ids, 1) if walk.ids else ()
             reached = await _created_at(session, walk.stopped_at)
             return walk.page([rows.job(row) for row in records], reached)
 
@@ -125,7 +132,7 @@ async def _counted_in_steps(session: Session, which: JobFilter) -> dict[JobState
     """How many jobs there are by state, where Python has to look at their bodies."""
     counts: dict[JobState, int] = {}
     for state in sorted(which.states_possible):
-        walk = Walk(ALL, None, ALL)
+        walk = Walk(ALL, None, ALL, seconds=inf)
         await _walk(session, walk, msgspec.structs.replace(which, states=frozenset({state})))
         if walk.found:
             counts[state] = len(walk.found)

@@ -25,14 +25,18 @@ not held up."""
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """What is to be settled. `are_new`: the ended nodes counted as live until now. `idle`: those of
-    them that were blocked. `judge`: flows of which all gates are judged. `ungated`: blocked nodes
-    that wait for nothing."""
+    """What is to be settled. `are_new`: the ended nodes counted as live until now; if not, only
+    their edges to gates of `gated` nodes from number `first` on are counted, and all edges of ends
+    that nobody has counted. `idle`: those of them that were blocked. `judge`: flows that may have
+    ended. `gated`: nodes of them whose gates are judged; None: all. `ungated`: blocked nodes that
+    wait for nothing."""
 
     ended: Mapping[JobId, JobState]
     are_new: bool = False
+    first: int = 0
     idle: Sequence[JobId] = ()
     judge: Sequence[FlowId] = ()
+    gated: Sequence[JobId] | None = ()
     ungated: Sequence[JobId] = ()
 
 
@@ -58,6 +62,8 @@ async def settle(session: Session, connections: Connections, what: Settling) -> 
         what.are_new,
         list(what.idle),
         list(what.judge),
+        None if what.gated is None else list(what.gated),
+        32 * what.first,
         list(what.ungated),
         CASCADE_LIMIT,
     )

@@ -139,7 +139,7 @@ create table {{schema}}.outcome (
     result text,
     reason text
 );
-create index outcome_expiry on {{schema}}.outcome (expires_at);
+create index outcome_expiry on {{schema}}.outcome (expires_at) where expires_at is not null;
 -- Most outcomes are successes, and operators mostly search for the others.
 create index outcome_unhappy on {{schema}}.outcome (job_id) where state <> 'succeeded';
 

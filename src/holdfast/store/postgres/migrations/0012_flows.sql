@@ -34,22 +34,31 @@ create table {{schema}}.flow_graph (
     primary key (flow_id, n)
 );
 
--- `is_bad`: it was skipped because another node failed, expired or was cancelled.
+-- `is_bad`: it was skipped because another node failed, expired or was cancelled. The edges to the nodes that
+-- wait for it lie in its row, which its end reads: `behind` has these nodes, and `wants` for each of them
+-- 32 × the number of its gate + the ends that win. Nobody takes edges away when they are decided: an edge counts
+-- if its gate is there when the node ends, and a new gate never gets a number that an old edge names.
+-- `is_unsettled`: it has ended, and its end is not counted yet.
 create table {{schema}}.node (
     job_id uuid primary key,
     flow_id uuid not null,
     name text collate "C" not null,
     is_sink boolean not null,
     is_bad boolean not null default false,
+    is_unsettled boolean not null default false,
     delay float8,
-    inputs text
+    inputs text,
+    behind uuid[],
+    wants bigint[]
 );
 create unique index node_name on {{schema}}.node (flow_id, name);
+create index node_delayed on {{schema}}.node (job_id) where delay > 0;
+create index node_unsettled on {{schema}}.node (flow_id) where is_unsettled;
 
 -- A gate is there until it is met, or its node ends. `is_bad`: an edge was lost to a bad end.
 create table {{schema}}.gate (
     job_id uuid not null,
-    n int not null,
+    n bigint not null,
     flow_id uuid not null,
     need int not null,
     total int not null,
@@ -59,17 +68,6 @@ create table {{schema}}.gate (
     losers text collate "C" not null,
     primary key (job_id, n)
 );
-create index gate_flow on {{schema}}.gate (flow_id);
-
--- An edge is there until it is decided.
-create table {{schema}}.edge (
-    upstream uuid not null,
-    downstream uuid not null,
-    n int not null,
-    wants smallint not null,
-    primary key (upstream, downstream, n)
-);
-create index edge_downstream on {{schema}}.edge (downstream, n);
 
 create table {{schema}}.errand (
     id bigint generated always as identity primary key,
@@ -84,7 +82,6 @@ create index errand_flow on {{schema}}.errand (flow_id);
 -- The row of a flow changes with every end of a node, and the row of a gate with every edge.
 alter table {{schema}}.flow set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 alter table {{schema}}.gate set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-alter table {{schema}}.edge set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 alter table {{schema}}.errand set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 -- The functions below are called by the scripts in sql/flows. They are functions because several
@@ -128,6 +125,36 @@ begin
         where job_id = any (jobs) and (flow_id = any (mine)) is not true;
 end $$;
 
+-- What a worker needs to know of nodes before they begin, without those that may simply begin: they take no
+-- results, and their flow is not being cancelled. `upstream` is the last node whose result is taken alone, as
+-- holdfast/flow/inputs.py writes it; whoever asks knows whether it is the only one. Behind the nodes come the
+-- results of those upstreams that have one, each once and as a row without `closing`.
+create function {{schema}}.facts_of(jobs uuid[])
+returns table (job_id uuid, inputs text, closing boolean, upstream uuid, result text) language plpgsql
+set enable_nestloop = off set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    return query
+        with mine as materialized (
+            select job_id, flow_id, inputs,
+                case when inputs like '%{"type":"result","job":"____________________________________"}]]'
+                    then substr(inputs, length(inputs) - 39, 36)::uuid end as upstream
+            from {{schema}}.node where job_id = any (jobs)
+        ),
+        cancelling as (
+            select id from {{schema}}.flow
+            where id = any (array(select flow_id from mine)) and state = 'cancelling'
+        )
+        select mine.job_id, mine.inputs, cancelling.id is not null, mine.upstream, null::text
+        from mine left join cancelling on cancelling.id = mine.flow_id
+        where mine.inputs is not null or cancelling.id is not null
+        union all
+        select job_id, null, null, null, result from {{schema}}.outcome
+        where job_id = any (array(select upstream from mine)) and state = 'succeeded';
+end $$;
+
 -- What the end of nodes does to their flows. The flows are locked.
 --
 -- Rounds: the edges of all nodes that ended are counted at their gates; nodes whose gates are all met
@@ -135,20 +162,22 @@ end $$;
 -- the next round. When `most` nodes are skipped, an errand is owed for the rest.
 --
 -- `ended`, `states`: nodes, and how they ended. `fresh`: they counted as live until now; if not, `judge`
--- names their flows. `idle`: those of them that were blocked, so that their own gates are there.
--- `judge`: flows of which all gates are judged, and that end if none of their nodes is live. `ungated`:
--- blocked nodes that need no gate. Answers with the nodes that left their blocked place.
+-- names their flows, and of their edges only those to `gated` nodes count whose `wants` is at least `since`: they are
+-- newer than the ends. `idle`: those of the ended nodes that were blocked, so that their own gates are there.
+-- `judge`: flows that end if none of their nodes is live. `gated`: nodes of them whose gates are judged (null: all).
+-- `ungated`: blocked nodes that need no gate. Answers with how many nodes of a queue and task left their blocked
+-- place, and where they went.
 create function {{schema}}.settle(
     now timestamptz, channel text, ended uuid[], states text[], fresh boolean, idle uuid[],
-    judge uuid[], ungated uuid[], most int
+    judge uuid[], gated uuid[], since bigint, ungated uuid[], most int
 )
-returns table (job_id uuid, queue text, task text, source text, target text) language plpgsql
-set enable_nestloop = off set enable_seqscan = off set enable_bitmapscan = off set jit = off
-set plan_cache_mode = force_generic_plan
+returns table (queue text, task text, target text, moved bigint) language plpgsql
+set enable_nestloop = off set enable_mergejoin = off set enable_seqscan = off set enable_bitmapscan = off
+set jit = off set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    targets uuid[] := '{}';
+    targets uuid[] := gated;
     quiet uuid[] := judge;
     found record;
     gone record;
@@ -157,16 +186,16 @@ declare
 begin
     if idle <> '{}' then
         delete from {{schema}}.gate where job_id = any (idle);
-        delete from {{schema}}.edge where downstream = any (idle);
     end if;
-    if judge <> '{}' then
-        targets := array(select distinct job_id from {{schema}}.gate where flow_id = any (judge));
+    if gated is null then
+        targets := array(select job_id from {{schema}}.node where flow_id = any (judge));
     end if;
     loop
         -- Count the ends at their gates, and judge the gates.
         with over as materialized (
             -- the bits are BITS in holdfast/flow/model.py
-            select node.job_id, node.flow_id, node.name, node.is_sink, given.state,
+            select node.job_id, node.flow_id, node.name, node.is_sink, node.behind, node.wants, given.state,
+                fresh or node.is_unsettled as is_new,
                 given.state in ('failed', 'expired', 'cancelled')
                     or (given.state = 'skipped' and node.is_bad) as is_bad,
                 case given.state when 'succeeded' then 1 when 'failed' then 2
@@ -177,35 +206,33 @@ begin
             where node.job_id = any (ended)
         ),
         tally as (
-            select flow_id, sum(nodes) as nodes, count(*) filter (where is_sink and is_bad) as failed
-            from (
-                select flow_id, 1 as nodes, is_sink, is_bad from over where fresh
-                union all
-                select flow_id, 0, false, false from unnest(judge) as asked (flow_id)
-            ) as counting
-            group by flow_id
+            select flow_id, count(*) as nodes, count(*) filter (where is_sink and is_bad) as failed
+            from over where fresh group by flow_id
         ),
-        flow as (
+        taken as (
             update {{schema}}.flow set open = flow.open - tally.nodes,
                 failed = flow.failed + tally.failed
             from tally
-            where flow.id = any (array(select flow_id from over) || judge)
-            and flow.id = tally.flow_id
+            where flow.id = any (array(select flow_id from over)) and flow.id = tally.flow_id
             returning flow.id, flow.state, flow.open
         ),
-        taken as (
-            delete from {{schema}}.edge where upstream = any (ended)
-            returning upstream, downstream, n, wants
+        flow as materialized (
+            select * from taken
+            union all
+            select id, state, open from {{schema}}.flow where id = any (judge)
         ),
         decided as materialized (
-            select taken.downstream as job_id, taken.n, count(*) filter (where wins) as won,
+            select edge.job_id, edge.wants >> 5 as n, count(*) filter (where wins) as won,
                 count(*) filter (where not wins) as lost,
-                bool_or(not wins and over.is_bad) as is_bad,
-                min(format('''%s'' is %s', over.name, over.state)) filter (where not wins) as because
-            from taken
-            join over on over.job_id = taken.upstream
-            cross join lateral (select taken.wants & over.bit <> 0 as wins) as judged
-            group by taken.downstream, taken.n
+                bool_or(not wins and edge.is_bad) as is_bad,
+                min(format('''%s'' is %s', edge.name, edge.state)) filter (where not wins) as because
+            from (
+                select unnest(behind) as job_id, unnest(wants) as wants, name, state, is_new, is_bad, bit from over
+            ) as edge
+            cross join lateral (select edge.wants & edge.bit <> 0 as wins) as judged
+            where edge.is_new
+                or edge.wants >= since and (edge.job_id in (select * from unnest(gated))) is true
+            group by edge.job_id, edge.wants >> 5
         ),
         counts as (
             -- all gates of each node of which one gate has changed
@@ -220,54 +247,44 @@ begin
             left join decided on decided.job_id = gate.job_id and decided.n = gate.n
             where gate.job_id = any (array(select job_id from decided) || targets)
         ),
-        verdicts as (
+        judged as materialized (
             select counts.*, flow.state = 'running' and counts.won >= counts.need as met,
                 flow.state = 'running' and counts.lost > counts.total - counts.need as impossible
             from counts join flow on flow.id = counts.flow_id
-        ),
-        judged as materialized (
-            select *, met or bool_or(impossible) over of_node as is_shut,
-                bool_and(met) over of_node as is_free
-            from verdicts
-            window of_node as (partition by job_id)
-        ),
-        shut as (
-            -- by place: nobody moves a gate while its flow is locked
-            delete from {{schema}}.gate
-            where gate.ctid = any (array(select place from judged where is_shut))
-        ),
-        counted as (
-            update {{schema}}.gate set won = judged.won, lost = judged.lost, is_bad = judged.is_bad
-            from judged
-            where gate.ctid = any (array(select place from judged where changed and not is_shut))
-            and gate.ctid = judged.place
         )
-        select array(select distinct job_id from judged where is_free) as free,
+        select array(select job_id from judged group by job_id having bool_and(met)) as free,
             array(select id from flow where open = 0) as quiet,
-            array_agg(job_id) filter (where impossible) as lost,
+            array_agg(place) filter (where met) as shut,
+            array_agg(place) filter (where changed and not met) as counted,
+            array_agg(won) filter (where changed and not met) as won,
+            array_agg(lost) filter (where changed and not met) as lost,
+            array_agg(is_bad) filter (where changed and not met) as bad,
+            array_agg(job_id) filter (where impossible) as skipped,
+            array_agg(n) filter (where impossible) as numbers,
             array_agg(because) filter (where impossible) as reasons,
             array_agg(is_bad) filter (where impossible) as bads,
-            array_agg(job_id) filter (where owes) as winners,
-            array_agg(flow_id) filter (where owes) as owing,
-            array_agg(job_id) filter (where is_cut) as cut,
-            array_agg(n) filter (where is_cut) as cut_n
+            array_agg(job_id) filter (where met and not impossible and losers = 'cancel') as winners,
+            array_agg(flow_id) filter (where met and not impossible and losers = 'cancel') as owing
         into found
-        from (
-            select *, met and not impossible and losers = 'cancel' as owes,
-                is_shut and won + lost < total as is_cut
-            from judged order by job_id, n
-        ) as in_order;
+        from judged;
 
         quiet := quiet || found.quiet;
-        if found.cut is not null then
-            delete from {{schema}}.edge
-            where downstream = any (found.cut)
-            and ((downstream, n) in (select * from unnest(found.cut, found.cut_n))) is true;
+        if not fresh then
+            update {{schema}}.node set is_unsettled = false where job_id = any (ended) and is_unsettled;
+        end if;
+        -- by place: nobody moves a gate while its flow is locked
+        if found.counted is not null then
+            update {{schema}}.gate set won = given.won, lost = given.lost, is_bad = given.is_bad
+            from unnest(found.counted, found.won, found.lost, found.bad) as given (place, won, lost, is_bad)
+            where gate.ctid = any (found.counted) and gate.ctid = given.place;
+        end if;
+        if found.shut is not null then
+            delete from {{schema}}.gate where ctid = any (found.shut);
         end if;
         if found.winners is not null then
             insert into {{schema}}.errand (flow_id, kind, job_id, at)
             select flow_id, 'losers', job_id, now
-            from unnest(found.owing, found.winners) as met (flow_id, job_id);
+            from unnest(found.owing, found.winners) as met (flow_id, job_id) order by job_id;
             perform pg_notify(channel, 'errands');
         end if;
         if ungated <> '{}' then
@@ -284,36 +301,38 @@ begin
                     returning job_id, queue, priority, task, attempts, crashes, fence, ties
                 ),
                 going as materialized (
-                    select gone.*, node.delay, coalesce(node.delay, 0) > 0 as later
-                    from gone join {{schema}}.node on node.job_id = gone.job_id
-                    where node.job_id = any (found.free)
+                    select gone.*, node.delay from gone
+                    left join (
+                        select job_id, delay from {{schema}}.node
+                        where job_id = any (found.free) and delay > 0
+                    ) as node on node.job_id = gone.job_id
                 ),
                 to_ready as (
                     insert into {{schema}}.ready
                         (job_id, queue, priority, task, attempts, crashes, fence, ties, since)
                     select job_id, queue, priority, task, attempts, crashes, fence, ties, now
-                    from going where not later order by job_id
+                    from going where delay is null order by job_id
                 ),
                 to_scheduled as (
                     insert into {{schema}}.scheduled (job_id, due_at, queue, priority, task,
                         attempts, crashes, fence, ties, reason)
                     select job_id, now + delay * interval '1 second', queue, priority, task,
                         attempts, crashes, fence, ties, 'released'
-                    from going where later
+                    from going where delay is not null
                 )
-                select job_id, queue, task, 'blocked', case when later then 'scheduled' else 'ready' end
-                from going;
+                select queue, task, case when delay is null then 'ready' else 'scheduled' end as went, count(*)
+                from going group by queue, task, went;
         end if;
 
-        exit when found.lost is null;
+        exit when found.skipped is null;
+        delete from {{schema}}.gate where job_id = any (found.skipped);
         with verdict as materialized (
             select distinct on (job_id) job_id, because, is_bad
-            from unnest(found.lost, found.reasons, found.bads) with ordinality
-                as given (job_id, because, is_bad, n)
+            from unnest(found.skipped, found.numbers, found.reasons, found.bads) as given (job_id, n, because, is_bad)
             order by job_id, n
         ),
         gone as (
-            delete from {{schema}}.blocked where job_id = any (found.lost)
+            delete from {{schema}}.blocked where job_id = any (found.skipped)
             returning job_id, queue, priority, task, attempts, crashes, fence, ties
         ),
         to_outcome as (
@@ -335,7 +354,9 @@ begin
         into gone from to_outcome;
 
         exit when gone.jobs is null;
-        return query select *, 'blocked', 'skipped' from unnest(gone.jobs, gone.queues, gone.tasks);
+        return query
+            select queue, task, 'skipped', count(*)
+            from unnest(gone.queues, gone.tasks) as skipped (queue, task) group by queue, task;
         ended := gone.jobs;
         states := array_fill('skipped'::text, array[cardinality(ended)]);
         fresh := true;
@@ -345,18 +366,21 @@ begin
         skips := skips + cardinality(ended);
         if skips >= most then
             with over as materialized (
-                select flow_id, count(*) as nodes,
-                    count(*) filter (where is_sink and is_bad) as failed
-                from {{schema}}.node where job_id = any (ended) group by flow_id
+                update {{schema}}.node set is_unsettled = true where job_id = any (ended)
+                returning flow_id, is_sink and is_bad as failed
+            ),
+            tally as materialized (
+                select flow_id, count(*) as nodes, count(*) filter (where failed) as failed
+                from over group by flow_id
             ),
             counted as (
-                update {{schema}}.flow set open = flow.open - over.nodes,
-                    failed = flow.failed + over.failed
-                from over
-                where flow.id = any (array(select flow_id from over)) and flow.id = over.flow_id
+                update {{schema}}.flow set open = flow.open - tally.nodes,
+                    failed = flow.failed + tally.failed
+                from tally
+                where flow.id = any (array(select flow_id from tally)) and flow.id = tally.flow_id
             )
             insert into {{schema}}.errand (flow_id, kind, at)
-            select flow_id, 'settle', now from over order by flow_id;
+            select flow_id, 'settle', now from tally order by flow_id;
             perform pg_notify(channel, 'errands');
             quiet := quiet || array(select flow_id from {{schema}}.node where job_id = any (ended));
             exit;
@@ -391,11 +415,12 @@ begin
 end $$;
 
 -- Ends nodes that succeeded and have nothing else to write, with all that follows: the short way of
--- `lock_flows_of`, `finish.sql` and `settle`, in one call. Answers with every node that moved.
+-- `lock_flows_of`, `finish.sql` and `settle`, in one call. Answers with the moves that it made: `moved` nodes
+-- of one queue and task. 0 `moved`: the node was refused.
 create function {{schema}}.succeed_nodes(
     now timestamptz, channel text, jobs uuid[], fences bigint[], results text[], wait text, most int
 )
-returns table (job_id uuid, queue text, task text, source text, target text) language plpgsql
+returns table (job_id uuid, queue text, task text, source text, target text, moved bigint) language plpgsql
 set enable_nestloop = off set enable_seqscan = off set enable_bitmapscan = off set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -429,10 +454,18 @@ begin
     )
     select array_agg(job_id) as jobs, array_agg(queue) as queues, array_agg(task) as tasks
     into gone from written;
+    if coalesce(cardinality(gone.jobs), 0) < cardinality(jobs) then
+        return query
+            select id, null, null, null, null, 0::bigint from unnest(jobs) as given (id)
+            where id <> all (coalesce(gone.jobs, '{}'));
+    end if;
     if gone.jobs is null then
         return;
     end if;
-    return query select *, 'running', 'succeeded' from unnest(gone.jobs, gone.queues, gone.tasks);
-    return query select * from {{schema}}.settle(now, channel, gone.jobs,
-        array_fill('succeeded'::text, array[cardinality(gone.jobs)]), true, '{}', '{}', '{}', most);
+    return query
+        select null::uuid, queue, task, 'running', 'succeeded', count(*)
+        from unnest(gone.queues, gone.tasks) as ended (queue, task) group by queue, task;
+    return query
+        select null::uuid, queue, task, 'blocked', target, moved from {{schema}}.settle(now, channel, gone.jobs,
+            array_fill('succeeded'::text, array[cardinality(gone.jobs)]), true, '{}', '{}', '{}', 0, '{}', most);
 end $$;

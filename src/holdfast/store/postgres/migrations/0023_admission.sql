@@ -4,7 +4,8 @@
 -- Who ends leases holds those first and then locks buckets by name, and never a line. So nobody waits in a circle.
 -- Every statement of these functions has a snapshot of its own, and sees what is true of the rows that were locked
 -- before it (READ COMMITTED). The settings of the planner: all these tables are reached by an index, however small
--- they are when a plan is made.
+-- they are when a plan is made. A plan that cannot do without what is switched off there seems so dear that the server
+-- would compile it, which takes seconds. Connections through a pooler do not switch that off, so the functions do.
 
 
 -- The arithmetic of buckets is that of `holdfast.limits.admission`; times are microseconds. ------------------------
@@ -88,6 +89,7 @@ begin
                 group by moved.slice
             ) as counted;
             bucket.scale := length;
+            bucket.spent := 0; -- what a meter counted would later be read by this scale
         else
             length := per / gcd(most, per); -- the parts of a permit
             if bucket.scale not in (0, length) then
@@ -97,18 +99,22 @@ begin
                 - (most / gcd(most, per))::numeric * greatest(0, at - bucket.since));
             bucket.scale := length;
             bucket.since := at;
+            bucket.slices := '{}';
+            bucket.units := '{}';
         end if;
     end if;
     return bucket;
 end $$;
 
--- The largest cost that can ever pass.
-create function {{schema}}.largest_of(bucket {{schema}}.bucket, rule {{schema}}.limit_rule)
-returns bigint language sql immutable as $$
+-- The largest cost that can ever pass: in this period, of a budget that was topped up.
+create function {{schema}}.largest_of(bucket {{schema}}.bucket, rule {{schema}}.limit_rule, now timestamptz)
+returns bigint language sql stable as $$
     select case when rule.name is null or rule.retired then 9007199254740991
         else (
             select case
-                when settings ->> 'kind' = 'budget' then (settings ->> 'hard')::bigint
+                when settings ->> 'kind' = 'budget' then (settings ->> 'hard')::bigint - case
+                    when bucket.spent < 0 and bucket.since >= ({{schema}}.period_of(settings, now)).start
+                    then bucket.spent else 0 end
                 when (settings ->> 'most')::bigint = 0 then 0
                 else coalesce((settings ->> 'burst')::bigint, (settings ->> 'most')::bigint) end
             from coalesce(bucket.override, rule.settings) as settings) end
@@ -157,7 +163,7 @@ declare
 begin
     if {{schema}}.free_of(bucket, rule, now) >= cost then
         return now;
-    elsif cost is null or rule.name is null or cost > {{schema}}.largest_of(bucket, rule) then
+    elsif cost is null or rule.name is null or cost > {{schema}}.largest_of(bucket, rule, now) then
         return null;
     end if;
     most := (settings ->> 'most')::bigint;
@@ -327,7 +333,7 @@ $$;
 
 -- Whether lines are parked at these buckets, which are locked, and when to look at them again.
 create function {{schema}}.look_at_waiting(names text[], now timestamptz) returns void
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 begin
     update {{schema}}.bucket set has_waiting = seen.waits, opens_at = seen.opens_at
@@ -338,7 +344,7 @@ begin
         left join {{schema}}.limit_rule as rule on rule.name = {{schema}}.limit_of(bucket.name)
         left join lateral (
             select {{schema}}.need_of(line.needs, line.aside, largest) as needs
-            from {{schema}}.line, {{schema}}.largest_of(bucket, rule) as largest
+            from {{schema}}.line, {{schema}}.largest_of(bucket, rule, now) as largest
             where line.parked_at = bucket.name and (line.needs <= largest or not line.aside and largest > 0)
             order by line.priority, line.turn, line.n limit 1
         ) as first on true
@@ -350,7 +356,7 @@ end $$;
 -- Open the lines that jobs came to, those of any queue that jobs have left, and those at buckets with room, in their
 -- order, as far as there is room for the first job of each. A claim locks lines without waiting, so it never waits for this in a circle.
 create function {{schema}}.hear(wanted text, now timestamptz) returns void
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 declare
     shut record;
@@ -418,7 +424,7 @@ begin
 
     for shut in
         select bucket.name, {{schema}}.free_of(bucket, rule, now) as free,
-            {{schema}}.largest_of(bucket, rule) as largest
+            {{schema}}.largest_of(bucket, rule, now) as largest
         from {{schema}}.bucket
         left join {{schema}}.limit_rule as rule on rule.name = {{schema}}.limit_of(bucket.name)
         where bucket.has_waiting and bucket.opens_at <= now
@@ -454,7 +460,7 @@ create function {{schema}}.admit(worker uuid, number bigint, tasks text[], wante
 returns table (job_id text, task text, queue text, priority int, args text, policy text, attempts int,
     crashes int, fence bigint, created_at float8, ready_at float8, claimed_at float8, deadline_at timestamptz,
     tags text[], headers text, checkpoint text, ahead boolean, ties smallint, seq bigint)
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off
 -- lines are read in the order of their index, and no further than is asked for
 set enable_sort = off set enable_incremental_sort = off as $$
@@ -661,13 +667,13 @@ begin
         given := '{}';
         select array_agg(first.needs order by bucket.name), array_agg(first.priority order by bucket.name),
             array_agg(first.turn order by bucket.name), array_agg(first.n order by bucket.name),
-            array_agg({{schema}}.largest_of(bucket, rule) order by bucket.name)
+            array_agg({{schema}}.largest_of(bucket, rule, now) order by bucket.name)
         into first_needs, first_priority, first_turn, first_number, largest
         from {{schema}}.bucket
         left join {{schema}}.limit_rule as rule on rule.name = {{schema}}.limit_of(bucket.name)
         left join lateral (
             select {{schema}}.need_of(line.needs, line.aside, largest) as needs, line.priority, line.turn, line.n
-            from {{schema}}.line, {{schema}}.largest_of(bucket, rule) as largest
+            from {{schema}}.line, {{schema}}.largest_of(bucket, rule, now) as largest
             where bucket.has_waiting and line.parked_at = bucket.name
             and (line.needs <= largest or not line.aside and largest > 0)
             order by line.priority, line.turn, line.n limit 1
@@ -853,7 +859,7 @@ end $$;
 -- Count what begins, in buckets that are locked. `alone`: by jobs for which the bucket is no step of a path.
 create function {{schema}}.charge(channel text, names text[], used bigint[], alone boolean[], has_books boolean,
     now timestamptz)
-returns void language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 declare
     amounts jsonb := jsonb_object(names, used::text[]); -- by name
@@ -881,7 +887,7 @@ begin
 end $$;
 
 -- Wake whoever tells of budgets, if one of these has something to tell.
-create function {{schema}}.ring(channel text, names text[]) returns void language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+create function {{schema}}.ring(channel text, names text[]) returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 begin
     if exists (select from {{schema}}.bucket where name = any (names) and alarms & 3 <> 0) then
@@ -891,7 +897,7 @@ end $$;
 
 -- Remember which line was served last in each priority. Where another claim is about to do that, it is left to it.
 create function {{schema}}.note_turns(wanted text, priorities int[], turns bigint[], begins int[])
-returns void language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 declare
     level int;
@@ -926,7 +932,7 @@ create type {{schema}}.receipt as (
 -- changed since a snapshot is locked in its new version, which a scan by ctid would not find. Wakes who waits, and
 -- answers how many buckets there are.
 create function {{schema}}.give_back(channel text, receipts {{schema}}.receipt[], now timestamptz) returns int
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 declare
     names text[];
@@ -982,7 +988,7 @@ end $$;
 
 -- Wake the workers of so many lines that are parked at each of these buckets, as the part `woken` does it.
 create function {{schema}}.wake_parked(channel text, names text[], lines bigint[]) returns void
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 begin
     perform pg_notify(channel || case when few then '_few' else '' end,
@@ -1004,7 +1010,7 @@ end $$;
 -- Correct when buckets are to be looked at that lines wait at: these, and those of these limits. Wakes where there is
 -- room.
 create function {{schema}}.look_again(channel text, names text[], limits text[], now timestamptz) returns void
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 declare
     waiting text[];
@@ -1025,7 +1031,7 @@ end $$;
 
 -- The books of rates and budgets after these ends. The buckets are locked, and no longer count the leases.
 create function {{schema}}.settle(receipts {{schema}}.receipt[], now timestamptz) returns void
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 declare
     one record;

@@ -4,52 +4,50 @@
 -- Decides about a growth by elements, and does what belongs to their flow: locks it, counts the nodes,
 -- writes the graph, and a gate for each node that waits for them. `first` is the id of the first element: it
 -- is there if the same growth was made before, and then all of it is looked at node by node. Answers as
--- `holdfast.flow.model.Grown` does, or `known`; and the numbers of the gates, in the order of `waiting`.
+-- `holdfast.flow.model.Grown` does, or `known`; and the number of these gates.
 create function {{schema}}.grow_by_elements(
     grown uuid, adder uuid, held bigint, first uuid, nodes int, waiting uuid[], losing text[], told text
 )
-returns table (answer text, gates int[]) language plpgsql
+returns table (answer text, gate bigint) language plpgsql
 set enable_nestloop = off set enable_seqscan = off set enable_bitmapscan = off set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
     now_in text;
-    numbers int[];
+    number bigint;
+    targets bigint;
 begin
     select state into now_in from {{schema}}.flow where id = grown for update;
     if now_in is null or now_in not in ('running', 'paused') then
-        return query select 'over', numbers;
+        return query select 'over', number;
         return;
     end if;
     if not exists (select from {{schema}}.lease where job_id = adder and fence = held)
         or not exists (select from {{schema}}.node where job_id = adder and flow_id = grown)
     then
-        return query select 'not held', numbers;
+        return query select 'not held', number;
         return;
     end if;
     if exists (select from {{schema}}.node where job_id = first) then
-        return query select 'known', numbers;
+        return query select 'known', number;
         return;
     end if;
-    select array_agg(1 + coalesce((
-            select n from {{schema}}.gate where gate.job_id = asked.id order by n desc limit 1
-        ), -1) order by asked.place)
-    into numbers
-    from unnest(waiting) with ordinality as asked (id, place)
+    select count(*) into targets from unnest(waiting) as asked (id)
     where exists (select from {{schema}}.blocked where blocked.job_id = asked.id)
     and exists (select from {{schema}}.node where node.job_id = asked.id and node.flow_id = grown);
-    if coalesce(cardinality(numbers), 0) < cardinality(waiting) then
-        return query select 'target gone', numbers;
+    if targets < cardinality(waiting) then
+        return query select 'target gone', number;
         return;
     end if;
+    -- first_gate in holdfast/flow/model.py
     update {{schema}}.flow set total = total + nodes, open = open + nodes, epoch = epoch + 1
-    where id = grown;
+    where id = grown returning epoch << 20 into number;
     insert into {{schema}}.flow_graph (flow_id, n, graph)
     select grown, 1 + coalesce((
         select n from {{schema}}.flow_graph where flow_id = grown order by n desc limit 1
     ), 0), told;
     insert into {{schema}}.gate (job_id, n, flow_id, need, total, losers)
-    select job_id, n, grown, nodes, nodes, losers
-    from unnest(waiting, numbers, losing) as given (job_id, n, losers);
-    return query select 'grown', numbers;
+    select job_id, number, grown, nodes, nodes, losers
+    from unnest(waiting, losing) as given (job_id, losers);
+    return query select 'grown', number;
 end $$;

@@ -22,44 +22,57 @@ declare
     places uuid[];
     states text[];
     moving boolean;
+    untied boolean;
+    told uuid[];
 begin
-    for tries in 1..50 loop
-        with in_ready as materialized (
-            select job_id, 'ready' as state from {{schema}}.ready
-            where job_id = any (ids) order by job_id for no key update
-        ),
-        in_lease as materialized (
-            select job_id, 'running' as state from {{schema}}.lease
-            where job_id = any (ids) order by job_id for no key update
-        ),
-        in_blocked as materialized (
-            select job_id, 'blocked' as state from {{schema}}.blocked
-            where job_id = any (ids) order by job_id for no key update
-        ),
-        in_scheduled as materialized (
-            select job_id, 'scheduled' as state from {{schema}}.scheduled
-            where job_id = any (ids) order by job_id for no key update
-        ),
-        in_suspended as materialized (
-            select job_id, 'suspended' as state from {{schema}}.suspended
-            where job_id = any (ids) order by job_id for no key update
-        ),
-        found as (
-            select * from in_ready union all select * from in_lease union all select * from in_blocked
-            union all select * from in_scheduled union all select * from in_suspended
-            union all select job_id, state from {{schema}}.outcome where job_id = any (ids)
-        )
-        -- a job that somebody moved meanwhile has a body and no place here: it is looked for again
-        select array_agg(asked.id), array_agg(found.state), bool_or(found.state is null
-            and exists (select from {{schema}}.job where job.id = asked.id))
-        into places, states, moving
-        from (select distinct id from unnest(ids) as given (id)) as asked
-        left join found on found.job_id = asked.id;
-        exit when not moving;
-        if tries > 3 then
-            perform pg_sleep(0.005);
-        end if;
-    end loop;
+    -- Most signals are for suspended jobs.
+    select array_agg(job_id), array_agg('suspended'::text), bool_or(ties & 32 = 0),
+        count(*) < (select count(distinct id) from unnest(ids) as given (id))
+    into places, states, untied, moving
+    from (
+        select job_id, ties from {{schema}}.suspended
+        where job_id = any (ids) order by job_id for no key update
+    ) as waiting;
+    if moving then
+        untied := true;
+        for tries in 1..50 loop
+            with in_ready as materialized (
+                select job_id, 'ready' as state from {{schema}}.ready
+                where job_id = any (ids) order by job_id for no key update
+            ),
+            in_lease as materialized (
+                select job_id, 'running' as state from {{schema}}.lease
+                where job_id = any (ids) order by job_id for no key update
+            ),
+            in_blocked as materialized (
+                select job_id, 'blocked' as state from {{schema}}.blocked
+                where job_id = any (ids) order by job_id for no key update
+            ),
+            in_scheduled as materialized (
+                select job_id, 'scheduled' as state from {{schema}}.scheduled
+                where job_id = any (ids) order by job_id for no key update
+            ),
+            in_suspended as materialized (
+                select job_id, 'suspended' as state from {{schema}}.suspended
+                where job_id = any (ids) order by job_id for no key update
+            ),
+            found as (
+                select * from in_ready union all select * from in_lease union all select * from in_blocked
+                union all select * from in_scheduled union all select * from in_suspended
+                union all select job_id, state from {{schema}}.outcome where job_id = any (ids)
+            )
+            -- a job that somebody moved meanwhile has a body and no place here: it is looked for again
+            select array_agg(asked.id), array_agg(found.state), bool_or(found.state is null
+                and exists (select from {{schema}}.job where job.id = asked.id))
+            into places, states, moving
+            from (select distinct id from unnest(ids) as given (id)) as asked
+            left join found on found.job_id = asked.id;
+            exit when not moving;
+            if tries > 3 then
+                perform pg_sleep(0.005);
+            end if;
+        end loop;
+    end if;
     if moving then
         raise serialization_failure using message = 'a job that a signal is for was moved again and again';
     end if;
@@ -102,40 +115,39 @@ begin
         order by job_id, n
         on conflict (job_id, key) do nothing
         returning job_id, n
-    ),
-    tied_ready as (
-        update {{schema}}.ready set ties = ties | 32
-        where job_id = any (array(select job_id from written)) and ties & 32 = 0
-    ),
-    tied_lease as (
-        update {{schema}}.lease set ties = ties | 32
-        where job_id = any (array(select job_id from written)) and ties & 32 = 0
-    ),
-    tied_blocked as (
-        update {{schema}}.blocked set ties = ties | 32
-        where job_id = any (array(select job_id from written)) and ties & 32 = 0
-    ),
-    tied_scheduled as (
-        update {{schema}}.scheduled set ties = ties | 32
-        where job_id = any (array(select job_id from written)) and ties & 32 = 0
-    ),
-    tied_suspended as (
-        -- none that waits for a signal: such a job has recorded its wait, and so has the tie
-        update {{schema}}.suspended set ties = ties | 32
-        where job_id = any (array(select job_id from written)) and ties & 32 = 0
     )
     select given.place, given.job_id, given.name, given.state,
         new.number <= most and new.size <= largest, written.n is not null,
         given.late and given.state in ('ready', 'running', 'blocked', 'scheduled', 'suspended'),
-        given.state = 'suspended' and written.n is not null and exists (
-            select from {{schema}}.suspended
-            join {{schema}}.step as wait
-                on wait.job_id = suspended.job_id and wait.fence = suspended.fence
-            where suspended.job_id = given.job_id and wait.awaits = given.name)
+        written.n is not null and awaited.here is not null
     from given
     left join new on new.place = given.place
     left join written on written.job_id = new.job_id and written.n = new.n
+    left join lateral (
+        -- by key for each job, whatever the planner thinks of how many are suspended
+        select true as here from {{schema}}.suspended
+        join {{schema}}.step as wait on wait.job_id = suspended.job_id and wait.fence = suspended.fence
+        where suspended.job_id = given.job_id and wait.awaits = given.name
+        limit 1
+    ) as awaited on given.state = 'suspended'
     order by given.place;
+    -- A job that waits for a signal has recorded its wait, and so has the tie.
+    if untied then
+        told := array(select job_id from {{schema}}.signal where job_id = any (ids));
+        with in_ready as (
+            update {{schema}}.ready set ties = ties | 32 where job_id = any (told) and ties & 32 = 0
+        ),
+        in_lease as (
+            update {{schema}}.lease set ties = ties | 32 where job_id = any (told) and ties & 32 = 0
+        ),
+        in_blocked as (
+            update {{schema}}.blocked set ties = ties | 32 where job_id = any (told) and ties & 32 = 0
+        ),
+        in_scheduled as (
+            update {{schema}}.scheduled set ties = ties | 32 where job_id = any (told) and ties & 32 = 0
+        )
+        update {{schema}}.suspended set ties = ties | 32 where job_id = any (told) and ties & 32 = 0;
+    end if;
 end $$;
 
 -- Undoes a statement, which is done again from the beginning.

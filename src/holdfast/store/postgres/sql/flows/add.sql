@@ -1,25 +1,35 @@
 -- $1 flows, $2 jobs, $3 names, $4 whether sinks, $5 delays, $6 inputs: of nodes
 -- $7 jobs, $8 numbers, $9 flows, $10 needs, $11 totals, $12 losers: of gates
--- $13 upstreams, $14 downstreams, $15 numbers of gates, $16 wants: of edges
--- $17 flows, $18 graphs
--- A graph comes behind those that its flow has. There is an answer, because some drivers of callers
--- want one.
-with nodes as (
-    insert into {{schema}}.node (flow_id, job_id, name, is_sink, delay, inputs)
-    select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::boolean[], $5::float8[], $6::text[])
+-- $13 upstreams, $14 downstreams, $15 wants: of edges
+-- $16 flows, $17 graphs
+-- The upstream of an edge is one of the nodes, or there already. A graph comes behind those that its flow has.
+-- There is an answer, because some drivers of callers want one.
+with edges as materialized (
+    select upstream, array_agg(downstream) as behind, array_agg(wants) as wants
+    from unnest($13::uuid[], $14::uuid[], $15::bigint[]) as given (upstream, downstream, wants)
+    group by upstream
+),
+nodes as (
+    insert into {{schema}}.node (flow_id, job_id, name, is_sink, delay, inputs, behind, wants)
+    select given.*, edges.behind, edges.wants
+    from unnest($1::uuid[], $2::uuid[], $3::text[], $4::boolean[], $5::float8[], $6::text[])
+        as given (flow_id, job_id, name, is_sink, delay, inputs)
+    left join edges on edges.upstream = given.job_id
+),
+upstreams as (
+    -- those that this statement inserts are not there for it
+    update {{schema}}.node set behind = node.behind || edges.behind, wants = node.wants || edges.wants
+    from edges
+    where node.job_id = any ($13::uuid[]) and node.job_id = edges.upstream
 ),
 gates as (
     insert into {{schema}}.gate (job_id, n, flow_id, need, total, losers)
-    select * from unnest($7::uuid[], $8::int[], $9::uuid[], $10::int[], $11::int[], $12::text[])
-),
-edges as (
-    insert into {{schema}}.edge (upstream, downstream, n, wants)
-    select * from unnest($13::uuid[], $14::uuid[], $15::int[], $16::smallint[])
+    select * from unnest($7::uuid[], $8::bigint[], $9::uuid[], $10::int[], $11::int[], $12::text[])
 ),
 graphs as (
     insert into {{schema}}.flow_graph (flow_id, n, graph)
     select given.flow_id, coalesce(last.n, 0) + 1, given.graph
-    from unnest($17::uuid[], $18::text[]) as given (flow_id, graph)
+    from unnest($16::uuid[], $17::text[]) as given (flow_id, graph)
     left join lateral (
         select n from {{schema}}.flow_graph
         where flow_graph.flow_id = given.flow_id order by n desc limit 1

@@ -27,17 +27,11 @@ to_ready as (
     select id, $12::text, $13::int, $11::text, $15::smallint, {{now}} from new
 ),
 nodes as (
-    insert into {{schema}}.node (flow_id, job_id, name, is_sink)
-    select $3::uuid, id, name, $16::boolean from new
-),
-edges as (
     -- 1 is the bit of a success
-    insert into {{schema}}.edge (upstream, downstream, n, wants)
-    select new.id, behind.job_id, behind.n, 1
+    insert into {{schema}}.node (flow_id, job_id, name, is_sink, behind, wants)
+    select $3::uuid, id, name, $16::boolean, nullif($17::uuid[], '{}'),
+        (select array_agg(32 * gate + 1) from allowed cross join unnest($17::uuid[]))
     from new
-    cross join (
-        select * from unnest($17::uuid[], (select gates from allowed))
-    ) as behind (job_id, n)
 ),
 counting as (
     select $12::text as queue, $11::text as task, '' as source, 'ready' as target, 'enqueued' as what

@@ -1,6 +1,6 @@
 -- $1 flow   $2 epoch   $3 nodes that should have other gates
--- Drops the gates of those that are blocked, and counts the live nodes of the flow anew. Answers with a
--- row if the flow is at this epoch. A flow that has ended and has live nodes runs again, unless another
+-- Drops the gates of those that are blocked, and all edges to them, and counts the live nodes of the flow anew. Answers
+-- with a row if the flow is at this epoch. A flow that has ended and has live nodes runs again, unless another
 -- flow has its key by now. The flow is locked.
 with allowed as materialized (
     select id from {{schema}}.flow
@@ -26,7 +26,12 @@ no_gates as (
     delete from {{schema}}.gate where job_id = any (array(select id from waiting))
 ),
 no_edges as (
-    delete from {{schema}}.edge where downstream = any (array(select id from waiting))
+    update {{schema}}.node set (behind, wants) = (
+        select array_agg(edge.behind), array_agg(edge.wants)
+        from unnest(node.behind, node.wants) as edge (behind, wants)
+        where (edge.behind in (select id from waiting)) is not true
+    )
+    where flow_id = $1::uuid and behind is not null and exists (select from waiting)
 ),
 recount as materialized (
     select count(*) filter (where outcome.state is null) as open,

@@ -12,7 +12,7 @@ gone as (
 {{removed}},
 {{unrecorded}},
 gates as (
-    delete from {{schema}}.gate where flow_id = any ($2::uuid[])
+    delete from {{schema}}.gate where job_id = any (array(select job_id from nodes))
 ),
 graphs as (
     delete from {{schema}}.flow_graph where flow_id = any ($2::uuid[])

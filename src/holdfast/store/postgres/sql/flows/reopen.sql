@@ -2,7 +2,7 @@
 -- blocked   $7 nodes that are blocked, and get other gates   $8 who asks
 -- let gone: again
 -- uses: is_undone unrecorded counted told woken
--- Changes all or nothing, and answers with the flow if it changed. The flow is locked.
+-- Changes all or nothing, and answers with the epoch from now on if it changed. The flow is locked.
 with wanted as materialized (
     select id, bool_or(waits) as waits
     from (
@@ -13,14 +13,14 @@ with wanted as materialized (
     group by id
 ),
 ended as materialized (
-    select outcome.*, node.is_sink, node.is_bad, wanted.waits
+    select outcome.*, node.is_sink, node.is_bad, node.is_unsettled, wanted.waits
     from wanted
     cross join lateral (
         select job_id, state, queue, priority, task, attempts, fence, ties
         from {{schema}}.outcome where outcome.job_id = wanted.id limit 1
     ) as outcome
     cross join lateral (
-        select is_sink, is_bad from {{schema}}.node
+        select is_sink, is_bad, is_unsettled from {{schema}}.node
         where node.job_id = wanted.id and node.flow_id = $3::uuid limit 1
     ) as node
 ),
@@ -66,7 +66,7 @@ reopened as (
         epoch = epoch + 1, cancel_asked = false, finished_at = null, expires_at = null,
         reason = case when state = 'paused' then reason end
     where id = (select id from allowed)
-    returning id
+    returning epoch
 ),
 no_cancels as (
     delete from {{schema}}.errand
@@ -78,13 +78,9 @@ gone as (
 no_gates as (
     delete from {{schema}}.gate where job_id = any (array(select waiting.id from waiting cross join allowed))
 ),
-no_edges as (
-    delete from {{schema}}.edge
-    where downstream = any (array(select waiting.id from waiting cross join allowed))
-),
 not_bad as (
-    update {{schema}}.node set is_bad = false
-    where job_id = any (array(select job_id from again where is_bad))
+    update {{schema}}.node set is_bad = false, is_unsettled = false
+    where job_id = any (array(select job_id from again where is_bad or is_unsettled))
 ),
 no_deadline as (
     delete from {{schema}}.deadline where job_id = any (array(select job_id from again))
@@ -123,4 +119,4 @@ now_timed as (
     select where false
 ),
 {{woken}}
-select reopened.id::text, woken.calls from reopened cross join woken
+select reopened.epoch, woken.calls from reopened cross join woken

@@ -15,7 +15,8 @@ counted as (
     from moves where moved > 0 group by queue, task, source, target
 ),
 now_ready as (
-    select queue from moves where target = 'ready'
+    -- more than eight are many
+    select queue from moves cross join generate_series(1, least(moved, 9)) where target = 'ready'
 ),
 now_timed as (
     select from moves where target = 'scheduled'

@@ -1,6 +1,6 @@
 -- $1 flow   $2 ids of jobs
--- Those of them that are blocked nodes of this flow, and the number that their next gate gets.
-select asked.id::text as job_id, coalesce(last.n + 1, 0) as first
+-- Those of them that are blocked nodes of this flow.
+select asked.id::text as job_id
 from unnest($2::uuid[]) as asked (id)
 cross join lateral (
     select from {{schema}}.blocked where blocked.job_id = asked.id limit 1
@@ -8,6 +8,3 @@ cross join lateral (
 cross join lateral (
     select from {{schema}}.node where node.job_id = asked.id and node.flow_id = $1::uuid limit 1
 ) as own
-left join lateral (
-    select n from {{schema}}.gate where gate.job_id = asked.id order by n desc limit 1
-) as last on true

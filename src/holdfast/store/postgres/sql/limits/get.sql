@@ -8,7 +8,7 @@ left join {{schema}}.bucket on bucket.name = given.name
 left join {{schema}}.limit_rule as rule on rule.name = {{schema}}.limit_of(given.name)
 cross join lateral (
     select count(*)::int as lines, (count(*) filter (where line.needs > largest and largest > 0))::int as stuck
-    from {{schema}}.line, {{schema}}.largest_of(bucket, rule) as largest
+    from {{schema}}.line, {{schema}}.largest_of(bucket, rule, {{now}}) as largest
     where bucket.has_waiting and line.parked_at = given.name and {{schema}}.has_jobs(line)
 ) as waiting
 order by given.n

@@ -1,7 +1,7 @@
 -- $1 queue   $2 tasks   $3 labels of the worker   $4 aging, in seconds   $5 labels that a job must need: none of the
 -- plain ones has any
 -- What may be given of a queue in which jobs age: for each priority the first plain job, and the first job of the line
--- whose turn it is. The least age goes first.
+-- whose turn it is, of the lines that have one. The least age goes first.
 with recursive known (priority) as (
     (select priority from {{schema}}.ready_plain where queue = $1::text order by priority limit 1)
     union all
@@ -29,16 +29,17 @@ level as (
     select open.priority, false, head.since
     from open
     cross join lateral (
-        select line.task, line.buckets from {{schema}}.line
+        select first.since from {{schema}}.line
+        -- a line whose last job was cancelled is there until a claim of its level meets it
+        cross join lateral (
+            select ready.since from {{schema}}.ready_limited as ready
+            where ready.queue = $1::text and ready.priority = open.priority and ready.task = line.task
+            and ready.buckets = line.buckets
+            order by ready.seq limit 1
+        ) as first
         where line.queue = $1::text and line.priority = open.priority and line.parked_at is null
         and line.task = any ($2::text[]) and line.labels <@ $3::text[] and line.labels @> $5::text[]
         order by line.turn, line.n limit 1
-    ) as turn
-    cross join lateral (
-        select ready.since from {{schema}}.ready_limited as ready
-        where ready.queue = $1::text and ready.priority = open.priority and ready.task = turn.task
-        and ready.buckets = turn.buckets
-        order by ready.seq limit 1
     ) as head
     where open.priority is not null
 )

@@ -3,7 +3,7 @@ rule.settings::text as settings, coalesce(rule.retired, false) as retired,
 coalesce(bucket.in_use, 0) as in_use, bucket.override::text as override,
 {{schema}}.micros(bucket.shut_until) as shut_until, coalesce(bucket.has_waiting, false) as has_waiting,
 (select {{schema}}.need_of(line.needs, line.aside, largest)
- from {{schema}}.line, {{schema}}.largest_of(bucket, rule) as largest
+ from {{schema}}.line, {{schema}}.largest_of(bucket, rule, {{now}}) as largest
  where bucket.has_waiting and line.parked_at = bucket.name and {{schema}}.has_jobs(line)
  and (line.needs <= largest or not line.aside and largest > 0)
  order by line.priority, line.turn, line.n limit 1) as needs,
