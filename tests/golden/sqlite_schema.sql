@@ -43,7 +43,7 @@ CREATE INDEX holdfast_operation_newest on holdfast_operation (begun_at, id);
 
 CREATE INDEX holdfast_operation_running on holdfast_operation (id) where state = 'running';
 
-CREATE INDEX holdfast_outcome_expires on holdfast_outcome (expires_at);
+CREATE INDEX holdfast_outcome_expires on holdfast_outcome (expires_at) where expires_at is not null;
 
 CREATE INDEX holdfast_outcome_fingerprint on holdfast_outcome (fingerprint, state, job_id)
 where fingerprint is not null;

@@ -98,7 +98,17 @@ OF_A_RANGE = ("jobs", "two places", "no place", "no body", "damaged", "no job", 
 
 @pytest.mark.parametrize("check", OF_A_RANGE)
 def test_a_check_of_a_range_of_jobs_reads_no_table_whole(tx: Transaction, check: str) -> None:
-    found = plan(tx, steps("health/check")[check])
+    assert_reads_a_range(plan(tx, steps("health/check")[check]))
+
+
+@pytest.mark.parametrize("table", [*TABLES.values(), "holdfast_outcome"])
+def test_a_recount_reads_ranges_of_jobs(tx: Transaction, table: str) -> None:
+    sql = steps("telemetry/recount")
+    live = sql["live"].replace("{{place}}", table)
+    assert_reads_a_range(plan(tx, sql["ended"] if table == "holdfast_outcome" else live))
+
+
+def assert_reads_a_range(found: list[str]) -> None:
     assert {step for step in found if step.startswith("SCAN")} <= {"SCAN holdfast_place", "SCAN r"}
     reads = [step for step in found if step.startswith("SEARCH holdfast_")]
     assert all(re.search(r"\((job_)?id>\? AND (job_)?id<\?\)", step) for step in reads), reads

@@ -6,6 +6,7 @@ shorter way closed. Then every row of every table is compared.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from holdfast.flow.model import NewFlow
 from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Claimed, NewJob
+from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
 from holdfast.limits.model import Budget, Concurrency, Rate
 from holdfast.store.contract.queues import QueueSettings
@@ -28,7 +30,8 @@ from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.store.sqlite import finishing, inline_writer
-from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.writer import Writer
 from tests.conformance.builders import FAILED, RAISED, RETURNED, TASK, new_job, new_worker
 from tests.conformance.limiting import at_cost, through
 from tests.support.flows import Waits, any_of, new_flow
@@ -238,8 +241,10 @@ GRAPH: dict[str, Waits] = {
 }
 
 
-async def until_nothing_is_claimed(store: Store, flow: NewFlow, worker: WorkerId) -> list[object]:
-    """Every round ends all nodes that are ready in one call; `c` fails."""
+async def until_nothing_is_claimed(
+    store: Store, flow: NewFlow, worker: WorkerId, *, alone: bool
+) -> list[object]:
+    """Every round ends all nodes that are ready in one call, or each alone; `c` fails."""
     await store.flows.start([flow])
     names = {node.job.id: node.name for node in flow.nodes}
     answers: list[object] = []
@@ -247,20 +252,22 @@ async def until_nothing_is_claimed(store: Store, flow: NewFlow, worker: WorkerId
         answers.append([names[job.id] for job in claimed])
         ends = [FAILED if names[job.id] == "c" else RETURNED for job in claimed]
         moves = [decide(job, end) for job, end in zip(claimed, ends, strict=True)]
-        answers.append(await store.jobs.finish(moves))
+        for some in ([move] for move in moves) if alone else [moves]:
+            answers.append(await store.jobs.finish(some))
     return answers
 
 
+@pytest.mark.parametrize("alone", [False, True], ids=["together", "alone"])
 @pytest.mark.parametrize("paused", [False, True])
 async def test_nodes_succeed_as_by_the_long_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paused: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paused: bool, alone: bool
 ) -> None:
     options: dict[str, dict[str, Any]] = {"deadline": {"deadline_in": 60.0}}
     flow = new_flow(GRAPH, node_options=options, delays={"late": 5.0})
 
     async def scene(store: Store, jobs: list[NewJob], worker: WorkerId) -> object:
         if not paused:
-            return await until_nothing_is_claimed(store, flow, worker)
+            return await until_nothing_is_claimed(store, flow, worker, alone=alone)
         await store.flows.start([flow])
         [first] = await claim_all(store, worker)
         await store.flows.pause([flow.id])
@@ -271,6 +278,43 @@ async def test_nodes_succeed_as_by_the_long_way(
     short = await theatre.play("short", scene)
     monkeypatch.setattr(finishing, "_succeed_nodes", lambda tx, transitions: False)
     assert await theatre.play("long", scene) == short
+
+
+# Steps ---------------------------------------------------------------------------------------
+
+
+async def one_step_after_the_other(
+    store: Store, jobs: list[NewJob], worker: WorkerId
+) -> list[list[bool]]:
+    """The first of the job, others, one again, one that waits, one of an older attempt."""
+    await store.jobs.insert(jobs)
+    [job] = await claim_all(store, worker)
+    last = StepRecord(job.id, job.fence, "slept", 4, seconds=5.0)
+    records = [
+        *(StepRecord(job.id, job.fence, name, n, result="1") for n, name in enumerate("abcb")),
+        last,
+        StepRecord(job.id, job.fence - 1, "late", 5, result="2"),
+    ]
+    return [await store.steps.record([one]) for one in records]
+
+
+async def test_a_step_is_kept_alone_as_by_the_long_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    write_alone = Writer.write_alone
+
+    def noting(writer: Writer, sql: str, values: Row) -> int:
+        written.append(write_alone(writer, sql, values))
+        return written[-1]
+
+    theatre = Theatre(tmp_path, [new_job()])
+    monkeypatch.setattr(inline_writer, "SLOW_SECONDS", math.inf)  # however busy the machine is
+    monkeypatch.setattr(Writer, "write_alone", noting)
+    short = await theatre.play("short", one_step_after_the_other)
+    assert written == [0, 1, 1, 0, 1, 0]
+    monkeypatch.setattr(Writer, "write_alone", lambda writer, sql, values: 0)
+    assert await theatre.play("long", one_step_after_the_other) == short
 
 
 # Writes in the caller's thread ---------------------------------------------------------------

@@ -154,7 +154,8 @@ class Round:
         self.parked = 0
         self._served: dict[_Line, int] = {}
         self._fair: set[str] = set()  # keys that have had their turn
-        self._closed: list[Row] = []
+        self._empty: set[int] = set()  # lines without a job
+        self._joined: set[int] = set()  # lines that jobs of others have come to, to stand aside
         self._leases: list[Row] = []
         self._leaves: list[Row] = []
 
@@ -216,7 +217,7 @@ class Round:
         """Give the first jobs of a line, as many as its buckets have room for. The lines of one key
         of fairness share a turn."""
         if rows[0][_JOB] is None:
-            self._closed.append((line.id,))
+            self._empty.add(line.id)
             return
         if line.fair is not None and line.fair in self._fair:
             return
@@ -232,7 +233,7 @@ class Round:
             self._claims.damaged.add(line.id)
         self._served[line] = given or QUANTUM
         if is_whole and given == len(rows):
-            self._closed.append((line.id,))
+            self._empty.add(line.id)
 
     def _able(self, line: _Line, names: Sequence[str], rows: Sequence[Row]) -> list[Row]:
         """These jobs without those that can never pass. Such jobs stand aside, so that they keep
@@ -246,7 +247,8 @@ class Round:
             unable = [row for row in rows if row[_COSTS] == one]
             passes = KeptLine(line.buckets, one, line.weight)
             place = (*self._place, unable[0][_TASK])
-            stand_aside(self._tx, line.id, passes, place, [row[_SEQ] for row in unable])
+            seqs = [row[_SEQ] for row in unable]
+            self._joined.add(stand_aside(self._tx, line.id, passes, place, seqs))
             self.parked += len(unable)
         return [row for row in rows if row[_COSTS] not in barred]
 
@@ -308,13 +310,14 @@ class Round:
         return given
 
     def write(self) -> None:
-        """Write what the round has given, and whose turn is next."""
+        """Write what the round has given, and whose turn is next. An empty line is removed, unless
+        a job that stands aside has come to it in this round: without its line it would be lost."""
         tx, sql = self._tx, self._sql
         self._buckets.write_parked()
         tx.each(sql["lease"], self._leases)
         tx.each(sql["leave"], self._leaves)
         turns: list[Row] = []
-        closed = {number for (number,) in self._closed}
+        closed = self._empty - self._joined
         for line, jobs in self._served.items():
             added = after_serving(jobs, line.weight)
             if line.id not in closed:
@@ -322,7 +325,7 @@ class Round:
             if line.fair is not None:
                 tx.run(sql["served kin"], (added, line.fair, *self._place, line.id))
         tx.each(sql["served"], turns)
-        tx.each(sql["close"], self._closed)
+        tx.each(sql["close"], [(number,) for number in closed])
         if self._served:
             least = min(line.turn for line in self._served)
             tx.run(sql["turn"], (*self._place, least))

@@ -100,15 +100,17 @@ class Buckets:
         return min(turns, default=(0, 0, 0))
 
     def _first_parked(self, one: Bucket) -> Row | None:
-        return self._tx.row(steps("parts/buckets")["parked"], _parked_at(one, 1))
+        return self._tx.row(steps("parts/buckets")["parked"], self._parked_at(one, 1))
 
     def barring(self, names: Sequence[str], units: Sequence[int]) -> int | None:
         """The place of the first of these buckets that never lets so much pass, if there is one.
         A limit that lets nothing pass at all is shut: nobody costs too much there."""
         parents = parents_in(names) if len(names) > 1 else ()
+        now = self._tx.now
         for place, (name, cost) in enumerate(zip(names, units, strict=True)):
             one = self.get(name)
-            if cost > one.most_passing and one.never_fits(cost, is_parent=name in parents):
+            is_parent = name in parents
+            if cost > one.most_passing(now) and one.never_fits(cost, now, is_parent=is_parent):
                 return place
         return None
 
@@ -132,7 +134,7 @@ class Buckets:
         self._parked.append((name, need, turn[2]))
         found = self.change(name)
         found.has_waiting = True
-        if not found.never_fits(need):
+        if not found.never_fits(need, self._tx.now):
             self._first[name] = min(turn, self._first.get(name, turn))
             if found.needs is None:
                 found.needs = need
@@ -152,13 +154,16 @@ class Buckets:
     def _fitting(self, one: Bucket, free: int) -> list[int]:
         """The parked lines that may go on. A line that can never pass keeps nobody waiting."""
         lines: list[int] = []
-        values = _parked_at(one, max(1, min(free, MOST_REOPENED)))
+        values = self._parked_at(one, max(1, min(free, MOST_REOPENED)))
         for line, need, *_ in self._tx.rows(steps("parts/buckets")["parked"], values):
             if need > free:
                 break
             free -= need
             lines.append(line)
         return lines
+
+    def _parked_at(self, one: Bucket, most: int) -> dict[str, str | int]:
+        return {"name": one.name, "largest": one.largest(self._tx.now), "most": most}
 
     def _unpark(self, lines: Iterable[int]) -> None:
         self._tx.each(steps("parts/buckets")["unpark"], [(line,) for line in lines])
@@ -204,10 +209,6 @@ class Buckets:
             waited_for = steps("parts/buckets")["is waited for"]
             [(waiting,)] = self._tx.rows(waited_for, (one.name,))
             one.has_waiting = bool(waiting)
-
-
-def _parked_at(one: Bucket, most: int) -> dict[str, str | int]:
-    return {"name": one.name, "largest": one.largest, "most": most}
 
 
 def _row(one: Bucket, now: int) -> Row:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.flow.model import SUCCESS, Growth, NewElements
+from holdfast.flow.model import SUCCESS, Growth, NewElements, first_gate
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.body import SHARED, body_reader
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.graphs import first_gate
 from holdfast.store.sqlite.places import take_numbers
 from holdfast.store.sqlite.rows import to_json, to_json_object
 from holdfast.store.sqlite.scripts import steps

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from holdfast.flow.model import BITS, FlowId, NewFlow, NewGate, NewNode, is_bad_end
+from holdfast.flow.model import (
+    BITS,
+    FlowId,
+    NewEdge,
+    NewFlow,
+    NewGate,
+    NewNode,
+    first_gate,
+    is_bad_end,
+)
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.store.sqlite.inserting import insert
@@ -21,9 +30,6 @@ from holdfast.store.sqlite.settling import Lost, judge, nodes_of, why_lost
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 Gates = Mapping[JobId, Sequence[NewGate]]
-
-GATES_A_GROWTH = 1 << 20
-"""More than a node has, or is given by one growth."""
 
 
 class Wiring:
@@ -42,24 +48,27 @@ class Wiring:
 
     def add(self, flow: FlowId, job: JobId, gates: Sequence[NewGate], first: int = 0) -> None:
         for n, gate in enumerate(gates, first):
-            won, lost, is_bad = self._connect(job, n, gate)
-            total = len(gate.edges)
-            self.gates.append((job, n, flow, gate.need, total, gate.losers, won, lost, is_bad))
+            edges = gate.edges
+            losers = gate.losers.value  # sqlite3 takes texts and numbers at once, and asks others
+            counted = self._counted(job, n, edges) if self.ended else (0, 0, 0)
+            self.gates.append((job, n, flow, gate.need, len(edges), losers, *counted))
+            for edge in edges:
+                if edge.upstream not in self.ended:
+                    behind = f'"{job}":{32 * n + edge.wants}'
+                    self.edges.setdefault(edge.upstream, []).append(behind)
 
-    def _connect(self, job: JobId, n: int, gate: NewGate) -> tuple[int, int, bool]:
-        """The won and lost edges of the gate, and whether one was lost to a bad end."""
-        won = lost = 0
-        is_bad = False
-        for edge in gate.edges:
+    def _counted(self, job: JobId, n: int, edges: Sequence[NewEdge]) -> tuple[int, int, int]:
+        """The won and lost edges of a gate, and whether one was lost to a bad end."""
+        won = lost = is_bad = 0
+        for edge in edges:
             if (state := self.ended.get(edge.upstream)) is None:
-                behind = f'"{job}":{32 * n + edge.wants}'
-                self.edges.setdefault(edge.upstream, []).append(behind)
-            elif edge.wants & BITS[state]:
+                continue
+            if edge.wants & BITS[state]:
                 won += 1
             else:
                 lost += 1
                 end = self.lost[edge.upstream]
-                is_bad = is_bad or end.is_bad
+                is_bad |= end.is_bad
                 self.because[job, n] = min(self.because.get((job, n), end.because), end.because)
         return won, lost, is_bad
 
@@ -71,15 +80,15 @@ class Wiring:
     def write(self, tx: Transaction) -> None:
         """Write the gates, and the edges of nodes that are there already."""
         sql = steps("flows/start")
-        tx.each(sql["gate"], self.gates)
+        tx.fill(sql["gate"], self.gates)
         if self.edges:
             tx.each(sql["edges"], [(",".join(some), job) for job, some in self.edges.items()])
 
 
 def write_flows(tx: Transaction, flows: Sequence[NewFlow]) -> None:
     sql = steps("flows/start")
-    tx.each(sql["flow"], [_flow_row(flow, tx.now) for flow in flows])
-    tx.each(sql["graph"], [(flow.id, 1, flow.graph) for flow in flows])
+    tx.fill(sql["flow"], [_flow_row(flow, tx.now) for flow in flows])
+    tx.fill(sql["graph"], [(flow.id, 1, flow.graph) for flow in flows])
     wiring = Wiring({}, {})
     nodes = [(flow.id, node) for flow in flows for node in flow.nodes]
     for flow, node in nodes:
@@ -99,10 +108,10 @@ def _flow_row(flow: NewFlow, now: int) -> Row:
 def _write_nodes(tx: Transaction, nodes: Sequence[tuple[FlowId, NewNode]], wiring: Wiring) -> None:
     insert(tx, [node.job for _, node in nodes])
     rows = [
-        (one.job.id, flow, one.name, one.is_sink, one.delay, one.inputs, wiring.take(one.job.id))
+        (job := one.job.id, flow, one.name, +one.is_sink, one.delay, one.inputs, wiring.take(job))
         for flow, one in nodes
     ]
-    tx.each(steps("flows/start")["node"], rows)
+    tx.fill(steps("flows/start")["node"], rows)
 
 
 def grow(tx: Transaction, flow: FlowId, epoch: int, nodes: Sequence[NewNode], gates: Gates) -> None:
@@ -117,12 +126,6 @@ def grow(tx: Transaction, flow: FlowId, epoch: int, nodes: Sequence[NewNode], ga
     wiring.write(tx)
     if wiring.gates:
         judge(tx, (*new, *gates), wiring.because)
-
-
-def first_gate(epoch: int) -> int:
-    """The number of the first gate that a growth adds to a node which is there. It is made from the
-    flow's epoch: an edge of an earlier gate may still name a number that looks free."""
-    return epoch * GATES_A_GROWTH
 
 
 def replace_gates(tx: Transaction, flow: FlowId, gates: Gates) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from holdfast.store.contract.health import Finding, Looked, Severity, tell_nobody
 from holdfast.store.migrate import load_migrations
 from holdfast.store.sqlite.options import Location
+from holdfast.store.sqlite.ranges import AFTER_ALL, BEFORE_ALL, JOBS_AT_ONCE, Range, last_after
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.writer import Verbs
@@ -19,11 +20,7 @@ FREE_SHARE = 0.5
 FREE_PAGES = 10_000
 
 JOBS_SAMPLED = 2_000
-JOBS_AT_ONCE = 10_000
-"""So many jobs a deep examination looks at in one read: a long read keeps the log from being
-checkpointed."""
 IDS_SHOWN = 5
-BEFORE_ALL, AFTER_ALL = "", "\U0010ffff"
 
 
 class Check(NamedTuple):
@@ -33,13 +30,6 @@ class Check(NamedTuple):
     name: str
     severity: Severity
     advice: str
-
-
-class Range(NamedTuple):
-    """Jobs with an id above `low`, and not above `high`."""
-
-    low: str
-    high: str
 
 
 _BUG = "report this as a bug, with these ids"
@@ -86,10 +76,11 @@ class SqliteHealth(Verbs):
         first = await self._last_after(BEFORE_ALL, JOBS_SAMPLED)
         yield Range(BEFORE_ALL, first or AFTER_ALL)
         if first is not None:
-            newest = await self._writer.read(partial(_one, "before the newest", jobs=JOBS_SAMPLED))
+            newest = await self._writer.read(_before_newest)
             yield Range(max(first, newest or BEFORE_ALL), AFTER_ALL)
 
     async def _whole(self) -> AsyncIterator[Range]:
+        """Each range is a read of its own: a long one keeps the log from being checkpointed."""
         low: str | None = BEFORE_ALL
         while low is not None:
             high = await self._last_after(low, JOBS_AT_ONCE)
@@ -97,14 +88,12 @@ class SqliteHealth(Verbs):
             low = high
 
     async def _last_after(self, low: str, jobs: int) -> str | None:
-        """The last of so many jobs after one, or None if there are fewer."""
-        return await self._writer.read(partial(_one, "last of a range", low=low, jobs=jobs - 1))
+        return await self._writer.read(partial(last_after, low, jobs))
 
 
-def _one(step: str, tx: Transaction, **values: str | int) -> str | None:
-    for (job_id,) in tx.rows(steps("health/check")[step], values):
-        return str(job_id)
-    return None
+def _before_newest(tx: Transaction) -> str | None:
+    rows = tx.rows(steps("health/check")["before the newest"], {"jobs": JOBS_SAMPLED})
+    return rows[0][0] if rows else None
 
 
 def _looked_at(span: Range, tx: Transaction) -> tuple[int, list[list[str]]]:

@@ -137,7 +137,7 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
             scheduled.append((*narrow, None, due))
     kept = _kept(jobs)
     _write_bodies(tx, jobs, kept)
-    tx.each(enter[JobState.READY], ready)
+    tx.fill(enter[JobState.READY], ready)
     _count(tx, JobState.READY, ready)
     if limited:
         stand(tx, limited, kept)
@@ -162,9 +162,9 @@ def _kept(jobs: Sequence[NewJob]) -> dict[str, KeptLine]:
 def _write_bodies(tx: Transaction, jobs: Sequence[NewJob], kept: Mapping[str, KeptLine]) -> None:
     sql, now = steps("jobs/insert"), tx.now
     if not kept:
-        tx.each(sql["body"], [_body(job, now) for job in jobs])
+        tx.fill(sql["body"], [_body(job, now) for job in jobs])
         return
-    tx.each(sql["body"], [_body(job, now) for job in jobs if job.id not in kept])
+    tx.fill(sql["body"], [_body(job, now) for job in jobs if job.id not in kept])
     passing = [(*_body(job, now), to_json(kept[job.id])) for job in jobs if job.id in kept]
     tx.each(sql["body that passes"], passing)
 

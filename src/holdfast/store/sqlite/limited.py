@@ -154,13 +154,14 @@ def _change(tx: Transaction, line: int, passes: KeptLine, costly: int) -> None:
 
 def stand_aside(
     tx: Transaction, line: int, passes: KeptLine, place: _Place, seqs: Sequence[int]
-) -> None:
+) -> int:
     """Move jobs of one line that all cost the same, and more than a bucket ever lets pass, to a
-    line of their own."""
+    line of their own; answers its number."""
     text = aside(passes.buckets, passes.costs or "")
     [found] = _found_or_added(tx, place, {text: passes._replace(buckets=text)}).values()
     values = [(found.id, line, *place[:2], seq) for seq in seqs]
     tx.each(steps("parts/limited")["stand aside"], values)
+    return found.id
 
 
 def look_at_lines_of(tx: Transaction, ids: Iterable[str]) -> None:

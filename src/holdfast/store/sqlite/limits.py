@@ -137,7 +137,7 @@ class SqliteLimits(Verbs):
 
     async def waiters(self, bucket: str, limit: int, *, never: bool = False) -> list[BucketWaiter]:
         def work(tx: Transaction) -> list[BucketWaiter]:
-            most_passing = Buckets(tx).get(bucket).most_passing
+            most_passing = Buckets(tx).get(bucket).most_passing(tx.now)
             which = {"name": bucket, "most_passing": most_passing, "never": never, "limit": limit}
             rows = tx.rows(steps("limits/waiters")["first jobs"], which)
             return [BucketWaiter(JobId(job), *facts) for job, *facts in rows]
@@ -294,7 +294,7 @@ def _info(tx: Transaction, row: Row) -> BucketInfo:
 
 
 def _stuck(tx: Transaction, found: Bucket) -> int:
-    [(lines,)] = tx.rows(steps("limits/waiters")["stuck"], (found.name, found.most_passing))
+    [(lines,)] = tx.rows(steps("limits/waiters")["stuck"], (found.name, found.most_passing(tx.now)))
     return int(lines)
 
 

@@ -59,8 +59,8 @@ def in_places(rows: Iterable[Sequence[Any]], order: Iterable[str] = ()) -> list[
     return sorted(found, key=lambda job: numbers[job[1].job_id]) if numbers else found
 
 
-def leave(tx: Transaction, place: JobState, ids: Iterable[str]) -> None:
-    tx.run(at("parts/leave", place), (to_json(ids),))
+def leave(tx: Transaction, place: JobState, ids: Sequence[str]) -> None:
+    tx.run_for(ids, at("parts/leave", place))
 
 
 def leave_all(tx: Transaction, jobs: Iterable[InPlace]) -> None:
@@ -94,7 +94,7 @@ def _in_line(row: Narrow, seq: int, now: int) -> Row:
 
 def wait_untimed(tx: Transaction, place: JobState, rows: Sequence[Row]) -> None:
     """Put jobs in a place that no clock moves them out of."""
-    tx.each(at("parts/wait_untimed", place), rows)
+    tx.fill(at("parts/wait_untimed", place), rows)
 
 
 def make_ready(tx: Transaction, jobs: Sequence[InPlace], what: What) -> None:

@@ -8,9 +8,9 @@ the next round. A transaction skips at most `CASCADE_LIMIT` nodes and owes the r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -82,12 +82,31 @@ def settle(tx: Transaction, ended: Mapping[str, JobState], *, are_new: bool = Tr
 def settle_successes(tx: Transaction, ids: str) -> None:
     """The same for nodes that succeeded, which nearly all do. `ids` is their list as JSON: few of
     them pass Python."""
-    running = _count_down_successes(tx, ids)
+    sql = steps("flows/settle")
+    running = _running_of(tx, tx.rows(sql["succeeded"], (ids,)))
+    _count_successes(tx, ids, running, tx.rows(sql["gates behind successes"], (ids,)))
+
+
+def settle_success(tx: Transaction, job: str) -> None:
+    """The same for one node."""
+    sql = steps("flows/settle")
+    if (node := tx.row(sql["node"], (job,))) is None:
+        return
+    edges, *flow = node
+    tx.run(sql["one succeeded"], (flow[0],))
+    running = _running_of(tx, [flow])
+    if edges is not None:
+        gates = tx.rows(sql["gates behind one success"], (edges,))
+        _count_successes(tx, to_json([job]), running, gates)
+
+
+def _count_successes(
+    tx: Transaction, ids: str, running: Container[str], gates: Iterable[Row]
+) -> None:
+    """Judge the gates behind nodes that succeeded: each with its counts after that."""
     judged: list[Row] = []
     counts: list[Row] = []
-    for job_id, n, flow, need, total, won, lost, is_bad, losers, has_others in tx.rows(
-        steps("flows/settle")["gates behind successes"], (ids,)
-    ):
+    for job_id, n, flow, need, total, won, lost, is_bad, losers, has_others in gates:
         is_met, is_impossible = won >= need, lost > total - need
         if flow in running and (is_met or is_impossible):
             judged.append((job_id, n, flow, is_met, is_impossible, is_bad, losers, has_others))
@@ -100,11 +119,11 @@ def settle_successes(tx: Transaction, ids: str) -> None:
         _go_on(tx, _judge(tx, judged, because))
 
 
-def _count_down_successes(tx: Transaction, ids: str) -> set[str]:
-    """Take these nodes from the live ones of their flows; returns the flows that run."""
+def _running_of(tx: Transaction, flows: Iterable[Sequence[Any]]) -> set[str]:
+    """Of these flows, which have fewer live nodes now, those that run. What has none left ends."""
     running: set[str] = set()
     over: list[Row] = []
-    for flow, state, *row in tx.rows(steps("flows/settle")["succeeded"], (ids,)):
+    for flow, state, *row in flows:
         if state == FlowState.RUNNING:
             running.add(flow)
         if row[0] == 0:
@@ -266,7 +285,7 @@ def _judge(
             if losers == Losers.CANCEL:
                 owe(tx, FlowId(flow), ErrandKind.LOSERS, JobId(job_id))
     if free:
-        tx.run(steps("flows/settle")["drop gates"], (to_json(free),))
+        tx.run_for(free, steps("flows/settle")["drop gates"])
     if several:
         free += _without_gates(tx, several)
     release(tx, [job_id for job_id in free if job_id not in lost])

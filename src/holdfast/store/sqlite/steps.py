@@ -28,11 +28,21 @@ class SqliteSteps(Verbs):
     """See `holdfast.store.contract.steps.Steps` for what each verb promises."""
 
     async def record(self, records: Sequence[StepRecord]) -> list[bool]:
-        if not records:
-            return []
+        if not records or (len(records) == 1 and self._is_kept_alone(records[0])):
+            return [True] * len(records)
         return await self._writer.write(
             lambda tx: record(tx, records), small=len(records) <= SMALL_BATCH
         )
+
+    def _is_kept_alone(self, one: StepRecord) -> bool:
+        """Write the next step of a running job that has some, by one statement. It writes nothing
+        if there is more to do, which the long way finds out: the job does not run with this fence,
+        it has no tie yet, or it has a step of this name."""
+        if one.takes is not None or one.undo is not None:
+            return False
+        _, name, n, fence, tries, *said, _ = _row(one, self._writer.now())
+        sql = steps("steps/record")["keep alone"]
+        return self._writer.write_alone(sql, (name, n, tries, *said, one.id, fence)) == 1
 
     async def load(self, ids: Sequence[JobId]) -> dict[JobId, list[Step]]:
         if not ids:

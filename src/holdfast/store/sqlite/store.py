@@ -49,7 +49,8 @@ class SqliteStore:
         self._may_create = may_create
         self.durability = location.durability
         in_memory = location.path is None
-        self.capabilities = frozenset() if in_memory else frozenset(Capability)
+        alone = frozenset({Capability.QUEUE_TOTALS})
+        self.capabilities = alone if in_memory else frozenset(Capability)
         self.jobs = SqliteJobs(self._writer)
         self.queues = SqliteQueues(self._writer)
         self.workers = SqliteWorkers(self._writer)

@@ -7,13 +7,15 @@ There is one writer at a time, so a transaction adds to the row of the current m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT, Tally, Total, Traffic
 from holdfast.store.sqlite.measures import SqliteMeasures, first_minute, from_minute
+from holdfast.store.sqlite.places import TABLES
+from holdfast.store.sqlite.ranges import Range, every_range
 from holdfast.store.sqlite.rows import SECOND, to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import MINUTE, NOWHERE, Row, Transaction
@@ -52,7 +54,23 @@ def tallies(tx: Transaction, queues: Sequence[str] = ()) -> list[Tally]:
 
 
 def recount(tx: Transaction) -> list[Tally]:
-    return _tallies(tx.rows(script("telemetry/recount")))
+    """All ranges are of one snapshot. In reads of their own they would be of several moments, and
+    moves do not say in which range their job is."""
+    missing: Counter[tuple[str, str, str]] = Counter()
+    for span in every_range(tx):
+        for queue, task, state, jobs in _counted(tx, span):
+            missing[queue, task, state] += jobs
+    for queue, task, state, jobs in tx.rows(steps("telemetry/recount")["books"]):
+        missing[queue, task, state] += jobs
+    return _tallies((*place, jobs) for place, jobs in missing.items() if jobs)
+
+
+def _counted(tx: Transaction, span: Range) -> Iterator[Row]:
+    sql, values = steps("telemetry/recount"), span._asdict()
+    for state, table in TABLES.items():
+        for queue, task, jobs in tx.rows(sql["live"].replace("{{place}}", table), values):
+            yield queue, task, state.value, jobs
+    yield from tx.rows(sql["ended"], values)
 
 
 def _tallies(rows: Iterable[Row]) -> list[Tally]:

@@ -116,13 +116,18 @@ class SqliteWakeups:
         self._awaiting.clear()
 
     def _emit(self, wakeups: Iterable[Wakeup]) -> None:
+        """A loop that runs in this very thread is not asleep, and need not be woken."""
+        running = asyncio._get_running_loop()
         for wakeup in wakeups:
             for listener in self._audience.of(wakeup):
                 loop = self._loops.get(listener)
                 if loop is None:
                     continue  # the listener has just unsubscribed
                 try:
-                    loop.call_soon_threadsafe(listener, wakeup)
+                    if loop is running:
+                        loop.call_soon(listener, wakeup)
+                    else:
+                        loop.call_soon_threadsafe(listener, wakeup)
                 except RuntimeError:
                     # The listener's loop was closed without unsubscribing: nobody is left to wake.
                     self._unsubscribe(listener)

@@ -25,7 +25,7 @@ from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.rows import to_micros
 from holdfast.store.sqlite.schema import copy_first, migrate, remember_first
 from holdfast.store.sqlite.thread import ConnectionThread
-from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.version import Version, version_of
 from holdfast.store.sqlite.wakeups import SqliteWakeups
 
@@ -106,6 +106,20 @@ class Writer:
                 if self._inline.give_back():
                     self._writing.post(self._inline.checkpoint)
         return await self._writing.run(self._write_in_turn, work, if_unchanged)
+
+    def write_alone(self, sql: str, values: Row) -> int:
+        """How many rows a statement wrote that is a transaction by itself: SQLite begins and
+        commits it, which takes a fifth less than brackets around it. 0 also if it was not tried,
+        because somebody is in the way, or if it failed: whoever asks then takes the long way."""
+        if (connection := self._inline.take()) is None:
+            return 0
+        try:
+            return connection.execute(sql, values).rowcount
+        except (sqlite3.Error, *OF_THE_ROW):
+            return 0
+        finally:
+            if self._inline.give_back():
+                self._writing.post(self._inline.checkpoint)
 
     async def read(self, work: Work[T], *, if_unchanged: IfUnchanged[T] | None = None) -> T:
         """Run `work` against one snapshot, beside the writer."""

@@ -19,6 +19,25 @@ from (
 where holdfast_flow.id = ended.flow_id
 returning id, state, open, failed, cancel_asked, keep, parent, finished_at
 
+-- name: node
+-- Its edges, and its flow as it is once the node is taken from the live ones.
+select
+    n.edges,
+    f.id, f.state, f.open - 1, f.failed, f.cancel_asked, f.keep, f.parent, f.finished_at
+from holdfast_node as n
+cross join holdfast_flow as f on f.id = n.flow_id
+where n.job_id = ?
+
+-- name: one succeeded
+update holdfast_flow set open = open - 1 where id = ?
+
+-- name: gates behind one success
+select
+    g.job_id, g.n, g.flow_id, g.need, g.total, g.won + (e.value & 1), g.lost + 1 - (e.value & 1),
+    g.is_bad, g.losers, {{parts/has_others}}
+from json_each(?) as e
+cross join holdfast_gate as g on g.job_id = e.key and g.n = e.value >> 5
+
 -- name: gates behind successes
 -- The gates that wait for nodes that succeeded, with their counts after that. 1 is the bit of a success.
 select

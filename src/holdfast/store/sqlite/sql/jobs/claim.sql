@@ -39,12 +39,17 @@ select
     job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ties,
     ready_at, ?, ?, ?, seq >= ?
 from holdfast_ready
-where line = 0 and queue = ? and priority = ? and seq between ? and ?
-    and task in (select value from json_each(?)) and seq not in (select value from json_each(?))
+where line = 0 and queue = ? and priority = ? and {{these}}
 
 -- name: leave
 delete from holdfast_ready
-where line = 0 and queue = ? and priority = ? and seq between ? and ?
+where line = 0 and queue = ? and priority = ? and {{these}}
+
+-- name: one
+seq = ?
+
+-- name: several
+seq between ? and ?
     and task in (select value from json_each(?)) and seq not in (select value from json_each(?))
 
 -- name: ruled queues

@@ -72,6 +72,24 @@ from json_each(?) as ended
 cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties = ?
 left join holdfast_deadline as d on d.job_id = p.job_id
 
+-- name: held node
+-- Looked at before it is written to: a statement that returns what it changes takes twice as long.
+select queue, task from holdfast_lease where job_id = ? and fence = ? and ties = ?
+
+-- name: succeed node
+insert into holdfast_outcome (
+    job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
+    deadline_at, worker_id, claimed_at, cancel_requested_at,
+    state, finished_at, result
+)
+select
+    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts + 1, p.crashes, p.fence, p.ties,
+    d.at, p.worker_id, p.claimed_at, p.cancel_requested_at,
+    'succeeded', ?, ?
+from holdfast_lease as p
+left join holdfast_deadline as d on d.job_id = p.job_id
+where p.job_id = ?
+
 -- name: undo nodes
 delete from holdfast_outcome
 where job_id in (

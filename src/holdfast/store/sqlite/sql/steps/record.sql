@@ -25,6 +25,14 @@ on conflict (job_id, name) do update set
     undo = excluded.undo
 where fence < excluded.fence
 
+-- name: keep alone
+insert or ignore into holdfast_step (
+    job_id, name, n, fence, tries, result, kind, message, version, until, at, awaits
+)
+select job_id, ?, ?, fence, ?, ?, ?, ?, ?, ?, ?, ?
+from holdfast_lease
+where job_id = ? and fence = ? and ties & 32
+
 -- name: tie
 update holdfast_lease set ties = ties | 32 where job_id in (select value from json_each(?))
 
