@@ -11,7 +11,9 @@ from holdfast.job.fingerprint import fingerprint
 from holdfast.job.ids import JobId, new_worker_id
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, JobState
+from holdfast.store import walks
 from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.reading import LOOK_SECONDS
 from tests.conformance.builders import FAILED, RAISED, RETURNED, TASK, Scene
 
 GAVE_UP = fingerprint(TASK, FAILED.kind, FAILED.message)
@@ -125,11 +127,13 @@ CASES: Mapping[str, tuple[Callable[[Scene], dict[str, Any]], set[str]]] = {
 }
 
 
-async def full_walk(scene: Scene, which: JobFilter, limit: int, look: int | None) -> list[Job]:
+async def full_walk(
+    scene: Scene, which: JobFilter, limit: int, look: int | None, seconds: float = LOOK_SECONDS
+) -> list[Job]:
     """All pages, however many of them are incomplete or empty."""
     found, cursor = list[Job](), None
     while True:
-        page = await scene.store.jobs.page(which, limit, cursor, look)
+        page = await scene.store.jobs.page(which, limit, cursor, look, seconds)
         assert len(page.jobs) <= limit
         assert look is None or page.looked_at <= look
         assert page.complete or (len(page.jobs) < limit and page.next_cursor)
@@ -164,3 +168,30 @@ async def test_short_looks_find_exactly_what_a_full_scan_finds(
         which = JobFilter(**which_of(scene))
         whole = [job.id for job in await full_walk(scene, which, 100, None)]
         assert [job.id for job in await full_walk(scene, which, limit, look)] == whole, case
+
+
+@pytest.mark.parametrize(("limit", "first"), [(1, 1), (2, 3), (100, 4)])
+async def test_pages_without_time_find_exactly_what_a_full_scan_finds(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, limit: int, first: int
+) -> None:
+    """Where no time is left, each step of a walk is a page of its own."""
+    await furnish(scene)
+    wholes = {
+        case: [job.id for job in await full_walk(scene, JobFilter(**which_of(scene)), 100, None)]
+        for case, (which_of, _) in CASES.items()
+    }
+    monkeypatch.setattr(walks, "FIRST_LOOK", first)
+    for case, (which_of, _) in CASES.items():
+        found = await full_walk(scene, JobFilter(**which_of(scene)), limit, None, 0.0)
+        assert [job.id for job in found] == wholes[case], case
+
+
+async def test_a_page_without_time_looks_at_some_jobs_and_says_how_far_it_came(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walks, "FIRST_LOOK", 10)
+    await scene.enqueue_many(30)
+    page = await scene.store.jobs.page(JobFilter(tags=("rare",)), 5, seconds=0.0)
+    assert (page.jobs, page.looked_at, page.complete) == ((), 10, False)
+    assert page.next_cursor is not None
+    assert page.reached == scene.after(0)

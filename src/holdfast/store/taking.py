@@ -28,7 +28,7 @@ class OpenBuckets(Protocol):
 
 def taken(buckets: OpenBuckets, one: Take, now: int) -> Taken:
     """Take from all of these buckets or from none."""
-    never = never_granted(buckets.get(one.bucket), one.units)
+    never = never_granted(buckets.get(one.bucket), one.units, now)
     if never is not None:
         return Taken(False, refused=never)
     opens = [buckets.opens_at(name, one.units, one.buckets) for name in one.buckets]

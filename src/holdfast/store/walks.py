@@ -3,19 +3,28 @@
 Jobs are walked downwards by id, in steps. The first step is small, because most pages are full
 after a few jobs. A later step looks at as many jobs as the page seems to need: a store may read all
 jobs of a step before it sees that the page is full.
+
+A walk is also bounded in time, because a job that must be fetched from a disk takes ten times as
+long as one that is in memory. After its first step a walk looks only at as many jobs as fit into
+the time that is left, by what the step before took. A step is never much larger than the one before
+it: the jobs in memory may end anywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from holdfast.job.record import Job
+from holdfast.store.contract.reading import LOOK_SECONDS
 from holdfast.store.contract.records import Page
 
 FIRST_LOOK = 1_000
 NEXT_LOOK = 20_000
 """How many jobs a later step looks at most, however many the page may look at."""
+GROWTH = 4
+"""How many times as many jobs as the step before it a step looks at most."""
 SPARE = 1.5
 """How many times more jobs a step looks at than would fill the page, if hits were spread evenly."""
 NO_JOBS = Page((), None)
@@ -25,7 +34,14 @@ class Walk:
     """What one page has found so far. One job more than it may hold says that another follows."""
 
     def __init__(
-        self, limit: int, cursor: str | None, look: int, *, most: int | None = None
+        self,
+        limit: int,
+        cursor: str | None,
+        look: int,
+        *,
+        seconds: float = LOOK_SECONDS,
+        most: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`most`: how many jobs there are to be found, where that is known."""
         self.found: list[str] = []
@@ -35,6 +51,10 @@ class Walk:
         self._look = max(1, look)
         self._wanted = limit + 1 if most is None else min(limit + 1, most)
         self._ended = False
+        self._clock = clock
+        self._now = clock()
+        self._until = self._now + seconds
+        self._in_time = FIRST_LOOK
 
     @property
     def room(self) -> int:
@@ -46,7 +66,7 @@ class Walk:
         """How many jobs the next step may look at; 0 when the walk is over."""
         if self._ended or not self.room:
             return 0
-        return min(self._look - self.looked_at, self._enough, NEXT_LOOK)
+        return min(self._look - self.looked_at, self._enough, self._in_time, NEXT_LOOK)
 
     @property
     def _enough(self) -> int:
@@ -63,6 +83,14 @@ class Walk:
         self.looked_at += looked_at
         self.cursor = last or self.cursor
         self._ended = ended
+        self._in_time = self._fitting(looked_at)
+
+    def _fitting(self, looked_at: int) -> int:
+        """How many jobs fit into the time that is left, if they take as long as those of the step
+        that ended now; 0 if no time is left."""
+        began, self._now = self._now, self._clock()
+        left, took = self._until - self._now, max(self._now - began, 1e-6)
+        return max(0, int(looked_at * min(GROWTH, left / took)))
 
     @property
     def ids(self) -> list[str]:

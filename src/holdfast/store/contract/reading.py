@@ -12,6 +12,9 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.records import Outcome, Page
 
+LOOK_SECONDS = 0.05
+"""After so long a page looks no further, unless it is told."""
+
 
 class ReadingById(Protocol):
     async def get(self, ids: Sequence[JobId]) -> list[Job]:
@@ -40,14 +43,20 @@ class Reading(ReadingById, Protocol):
         ...
 
     async def page(
-        self, which: JobFilter, limit: int, cursor: str | None = None, look: int | None = None
+        self,
+        which: JobFilter,
+        limit: int,
+        cursor: str | None = None,
+        look: int | None = None,
+        seconds: float = LOOK_SECONDS,
     ) -> Page:
         """Jobs newest first, every filter applied before the limit; `errors` holds the
         newest entry only. The cursor stays right while jobs come, move and go.
 
         It looks at no more than `look` jobs (None: as many as the store reads in some tens of
-        milliseconds), so a page of a rare filter may be incomplete. Who follows the cursors until
-        there is none gets every job that the filter means.
+        milliseconds, if they are in memory), and begins to look at no others when `seconds` are
+        over. So a page of a rare filter may be incomplete, but each page looks at some jobs. Who
+        follows the cursors until there is none gets every job that the filter means.
         """
         ...
 

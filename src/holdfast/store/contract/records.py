@@ -17,6 +17,7 @@ class Capability(StrEnum):
 
     JOIN_TRANSACTION = "join the caller's transaction"
     MANY_PROCESSES = "be shared by several processes"
+    QUEUE_TOTALS = "count the running jobs of a queue"
 
 
 ALL = 2**31 - 1
