@@ -72,6 +72,7 @@ EVENTS: Mapping[str, str] = {
     "worker.step_failed": "A step of leaving failed; the next step goes on.",
     # Claims
     "fetcher.claim_failed": "A claim failed by an error that is no outage; it is repeated.",
+    "fetcher.queue_not_asked": "A claim brought jobs of a queue that it did not ask for; they run.",
     "fetcher.step_failed": "The fetcher met an error of its own and goes on after a pause.",
     "poller.poll_failed": "A poll failed by an error that is no outage; it is repeated.",
     "worker.lost_claim_returned": "A job whose claim was answered by a lost reply is handed back.",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import cast
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -14,6 +15,7 @@ from holdfast.background.options import ReconcileOptions
 from holdfast.clock import ManualClock
 from holdfast.events import Event, Events
 from holdfast.flow.model import FlowState
+from holdfast.flow.whole_flow import WholeFlow, find_drift
 from holdfast.reconcile.flow_drift import FlowDriftReconciler
 from tests.conformance.builders import FAILED, Scene
 from tests.support.backends import Backend, opened
@@ -63,6 +65,18 @@ async def test_the_net_finds_nothing_in_a_flow_that_runs(net: Net) -> None:
         await net.trip.end(name)
     assert await net.sweep() == Swept()
     assert net.said == []
+
+
+async def test_a_flow_that_moved_is_read_once(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large flow that runs moves while it is read, and differs from what was known of it."""
+    store, known = net.trip.scene.store, await net.trip.info()
+    await net.trip.end("a")
+    reads = AsyncMock(wraps=store.flows.nodes)
+    monkeypatch.setattr(store.flows, "nodes", reads)
+    assert await find_drift(store, known) is None
+    of_one_reading = reads.await_count
+    await WholeFlow.read(store, known)
+    assert reads.await_count == 2 * of_one_reading
 
 
 async def test_a_wrong_count_of_a_gate_is_found_and_mended(net: Net) -> None:

@@ -432,6 +432,32 @@ def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:
     assert "must be a limit that is defined" in unknown.err
 
 
+@pytest.mark.parametrize(
+    "words", [("list", "nosuch"), ("list", "tenant", "nosuch"), ("retire", "nosuch")]
+)
+def test_a_limit_that_is_not_there_is_an_error_and_not_an_empty_answer(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    desk.seed(seeded)
+    answer = desk.on_store("limits", *words)
+    assert answer.code != 0
+    assert "there is no limit 'nosuch'" in answer.err
+
+
+def test_a_new_limit_that_lacks_something_says_what(desk: Desk) -> None:
+    desk.seed(seeded)
+    said = desk.on_store("limits", "set", "calls", "--per", "1m").err
+    assert "limit 'calls' must be one that is defined, or a new Rate with its most and per" in said
+    assert "got 'no most'" in said
+
+
+def test_a_queue_without_a_total_is_not_shown_as_a_limit_that_stops_it(desk: Desk) -> None:
+    desk.seed(seeded)
+    said = desk.on_store("limits", "show", "queue", "--key", "default").out
+    assert "queue default has no total" in said
+    assert "no job of it begins" not in said
+
+
 def test_a_program_without_a_loop_asks_and_changes_limits() -> None:
     app = App("sqlite://")
     app.sync.limits.set("tenant", most=3)

@@ -7,12 +7,13 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.insights.explain import explain
 from holdfast.insights.limits import check_limits
-from holdfast.insights.reasons import Reason
+from holdfast.insights.reasons import Reason, Who
 from holdfast.job.ids import JobId
-from holdfast.limits.model import Concurrency
+from holdfast.limits.model import Budget, Concurrency
+from holdfast.store.contract.queues import QueueSettings, jobs_of
 from holdfast.store.contract.store import Store
-from tests.conformance.builders import Scene
-from tests.conformance.limiting import at_cost, costing, limited, of
+from tests.conformance.builders import QUEUE, TASK, Scene
+from tests.conformance.limiting import at_cost, costing, define, limited, of, through
 
 
 @pytest.fixture
@@ -70,3 +71,45 @@ async def test_explain_and_the_doctor_name_jobs_that_can_never_pass(scene: Scene
     assert f"job {big} needs 8" in warning.saw
     await scene.store.limits.put("memory", Concurrency(50))
     assert [one.severity for one in await check_limits(scene.store)] == ["ok"]
+
+
+async def test_explain_names_what_stays_when_the_limit_has_room(scene: Scene) -> None:
+    """Whoever is told of the limit alone waits for it, and the queue is paused all the while."""
+    await limited(scene, tenant=1)
+    await scene.running(**through("tenant:"))
+    job = await scene.enqueue(**through("tenant:"))
+    await scene.store.queues.pause([QUEUE, jobs_of(TASK)])
+    assert await codes(scene, job) == ["limit-full", "task-paused", "queue-paused"]
+    await scene.store.queues.resume([QUEUE, jobs_of(TASK)])
+    capable = await scene.enqueue(**through("tenant:", labels=["gpu"]))
+    assert await codes(scene, capable) == ["limit-full", "no-capable-worker"]
+    unserved = await scene.enqueue(queue="elsewhere", **through("tenant:"))
+    assert await codes(scene, unserved) == ["limit-full", "queue-unserved"]
+    unknown = await scene.enqueue(queue="elsewhere", **through("nosuch:"))
+    assert await codes(scene, unknown) == ["limit-unknown", "queue-unserved"]
+
+
+async def codes(scene: Scene, job: JobId) -> list[str]:
+    return [one.code for one in (await explain(scene.store, await scene.job(job))).reasons]
+
+
+async def test_explain_names_the_operator_where_nothing_ever_passes(scene: Scene) -> None:
+    await define(scene, tenant=Concurrency(0), tokens=Budget(0, every="day"))
+    for options in (through("tenant:"), through("tokens:")):
+        job = await scene.enqueue(**options)
+        assert (await reason(scene, job)).who is Who.OPERATOR
+    await scene.store.queues.tune("shut", QueueSettings(max_running=0))
+    job = await scene.enqueue(queue="shut")
+    found = (await explain(scene.store, await scene.job(job))).reasons[0]
+    assert (found.code, found.who) == ("queue-full", Who.OPERATOR)
+
+
+async def test_explain_names_a_step_of_a_path_that_is_shut(scene: Scene) -> None:
+    """Without amounts of its own a step of a path holds nobody up, unless it is drained."""
+    await define(scene, tokens=Budget(100))
+    job = await scene.enqueue(**through("tokens:acme", "tokens:acme/ml"))
+    await scene.store.limits.drain({"tokens:acme": 60.0})
+    assert await scene.claim(1) == []
+    found = await reason(scene, job)
+    assert found.code == "limit-drained"
+    assert "limit 'tokens' for 'acme' is shut" in found.fact

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from holdfast import App, Slots
 from holdfast.errors import BadOption
 from holdfast.events import Event
+from holdfast.job.ids import WorkerId
+from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
+from holdfast.store.contract.records import Want
 from tests.support.waiting import wait_until
 
 
@@ -305,3 +310,30 @@ async def test_in_strict_order_a_queue_that_is_busy_and_has_more_holds_up_later_
             works.open.set()
             await worker.drain()
     assert works.ran == ["high", "high", "low"]
+
+
+async def test_a_job_of_a_queue_that_was_not_asked_for_runs_and_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = shop()
+    seen: list[Event] = []
+    app.events.subscribe(seen.append)
+    async with app:
+        claim = app.store.jobs.claim
+
+        async def elsewhere(worker: WorkerId, wants: Sequence[Want], *others: Any) -> list[Claimed]:
+            if any(want.queue == "mail" for want in wants):
+                return []
+            return await claim(worker, [Want("mail", 1)], *others)
+
+        monkeypatch.setattr(app.store.jobs, "claim", elsewhere)
+        async with app.worker(queues={"mail": 1, "nightly": 1}) as worker:
+            job = await app.tasks["send"].enqueue("ann")
+            await app.tasks["count"].using(queue="nightly").enqueue()
+            assert await job.result(timeout=10) == "ann"
+            monkeypatch.setattr(app.store.jobs, "claim", claim)
+            await worker.drain()
+            again = await app.tasks["send"].enqueue("bob")
+            assert await again.result(timeout=10) == "bob"
+    [told] = [event.fields for event in seen if event.name == "fetcher.queue_not_asked"]
+    assert (told["queue"], told["jobs"]) == ("mail", 1)

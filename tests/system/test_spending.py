@@ -337,7 +337,7 @@ async def test_a_throttle_shuts_a_rate_for_everybody() -> None:
         job = await call.enqueue(2)
         await harness.drain()
         assert ran == []
-        [reason] = (await app.client.explain(job.id)).reasons
+        [reason, *_] = (await app.client.explain(job.id)).reasons
         assert reason.code == "limit-drained"
         await harness.advance(seconds=31)
         await harness.drain()
@@ -349,7 +349,7 @@ async def test_a_throttle_shuts_a_rate_for_everybody() -> None:
 
 async def told(app: App, task: Task[..., Any], *args: object) -> tuple[str, str, str]:
     job = await task.enqueue(*args)
-    [reason] = (await app.client.explain(job.id)).reasons
+    [reason, *_] = (await app.client.explain(job.id)).reasons
     return reason.code, reason.fact, reason.who
 
 
@@ -447,3 +447,38 @@ def test_the_command_line_changes_every_kind(desk: Desk) -> None:
     wrong = desk.on_store("limits", "set", "tokens", "--most", "3").err
     assert "settings of a Budget: hard, soft, every, timezone, on_failure, got 'most'" in wrong
     assert "must be a budget" in desk.on_store("limits", "top-up", "calls", "5").err
+
+
+async def spent_by_teams(scene: Scene) -> None:
+    """Names between a name and its path: '-' and '.' stand before '/' in the order of bytes."""
+    limits = scene.store.limits
+    await limits.declare({"tokens": Budget(100)})
+    for key in ("acme", "acme-eu", "acme.de", "acme/ml"):
+        await limits.adjust(f"tokens:{key}", -10)
+
+
+def test_what_a_path_has_spent_is_summed_up_once_whatever_names_are_beside_it(desk: Desk) -> None:
+    desk.seed(spent_by_teams)
+    [shown] = desk.json("limits", "list", "tokens")["limits"]
+    assert shown["spent"] == 30, "what acme/ml has spent, acme has spent too"
+
+
+def test_a_budget_that_was_shut_for_a_while_does_not_tell_of_every_key(desk: Desk) -> None:
+    desk.seed(spent_by_teams)
+    desk.json("limits", "set", "tokens", "--hard", "1000", "--soft", "800")
+    assert desk.json("limits", "set", "tokens", "--hard", "0")["settings"]["soft"] is None
+    assert desk.json("limits", "set", "tokens", "--hard", "1000")["settings"]["soft"] is None
+
+
+def test_a_period_that_is_none_is_refused_with_those_that_there_are(desk: Desk) -> None:
+    desk.seed(spent_by_teams)
+    said = desk.on_store("limits", "set", "tokens", "--every", "week").err
+    assert "--every must be hour, day, month or none" in said
+
+
+@pytest.mark.parametrize("cost", [None, 0, "tokens", {"tokens": None}, {"tokens": "7"}])
+async def test_a_cost_of_one_call_that_is_none_is_named(cost: Any) -> None:
+    app, ask = gateway()
+    async with app:
+        with pytest.raises(BadOption, match="cost"):
+            await ask.using(cost=cost).enqueue("acme", 5)

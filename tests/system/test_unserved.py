@@ -122,3 +122,26 @@ async def test_jobs_whose_labels_no_worker_has_are_told_of() -> None:
         )
         assert (await alarm.run_once()).found == 0
         assert seen[-1].name == "queue.served"
+
+
+async def test_jobs_that_all_workers_leave_because_of_only_are_told_of() -> None:
+    app = App("sqlite://")
+
+    @app.task(name="train", queue="ai", requires=["gpu"])
+    async def train() -> None: ...
+
+    seen: list[Event] = []
+    async with app:
+        alarm = made(UnservedReconciler, app.store, seen)
+        await train.enqueue_many([()] * 3)
+        await train.using(requires=()).enqueue_many([()] * 2)
+        worker = {"queues": {"ai": 1}, "tasks": ("train",)}
+        facts = WorkerFacts(labels=["gpu"], only=["gpu"])
+        await app.store.workers.register(new_worker(facts=facts, **worker), 30)
+        assert (await alarm.run_once()).found == 1
+        [event] = [one for one in seen if one.name == "queue.unserved"]
+        told = [event.fields[name] for name in ("task", "labels", "only", "jobs")]
+        assert told == ["train", False, True, 2]
+        await app.store.workers.register(new_worker(**worker), 30)
+        assert (await alarm.run_once()).found == 0
+        assert seen[-1].name == "queue.served"

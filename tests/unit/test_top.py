@@ -202,6 +202,32 @@ async def test_a_screen_that_grows_shows_more_of_long_names() -> None:
         assert name in await viewer.settled()
 
 
+@pytest.mark.parametrize("view", VIEWS)
+async def test_a_picture_that_changes_is_what_a_new_layout_of_it_would_be(view: TopView) -> None:
+    """Only a text that may be of another height has the screen laid out anew."""
+    async with watching(busy) as viewer:
+        await viewer.press(str(VIEWS.index(view) + 1))
+        for change in (more, paused, idle):
+            await change(viewer.scene)
+            await viewer.app.read()
+            changed = await viewer.settled()
+            viewer.app.screen.refresh(layout=True)
+            assert await viewer.settled() == changed
+
+
+async def more(scene: Scene) -> None:
+    await scene.enqueue_many(2_000, queue="mail")
+    await scene.ended(FAILED, queue="c")
+
+
+async def paused(scene: Scene) -> None:
+    await scene.store.queues.pause(["mail", "other"])
+
+
+async def idle(scene: Scene) -> None:
+    scene.clock.advance(3_600)
+
+
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
 async def test_q_and_ctrl_c_quit(key: str) -> None:
     async with watching() as viewer:

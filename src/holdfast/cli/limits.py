@@ -14,7 +14,7 @@ from holdfast.cli.program import limits_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.limits import FOR
 from holdfast.job.json_text import shown_value
-from holdfast.job.passing import parents_in
+from holdfast.job.passing import is_total, steps_to
 from holdfast.limits.model import (
     BucketInfo,
     Budget,
@@ -42,11 +42,18 @@ async def list_limits(session: CommandSession, names: tuple[str, ...]) -> None:
     """List limits, with what they count and hold up: all, or those named."""
     async with session.client() as client:
         limits = await client.limits.all(*names)
+        for name in names:
+            _require_one(name, any(one.name == name for one in limits))
         buckets = {
             one.name: await client.limits.buckets(one.name, page=BUCKETS_SHOWN) for one in limits
         }
     documents = [_limit_document(one, buckets[one.name]) for one in limits]
     session.answer({"limits": documents}, lambda: _draw_limits(limits, buckets))
+
+
+def _require_one(name: str, found: bool) -> None:
+    if not found:
+        raise UsageProblem(f"there is no limit {name!r}: see 'holdfast limits list'")
 
 
 def _limit_document(limit: LimitInfo, buckets: list[BucketInfo]) -> dict[str, Any]:
@@ -58,11 +65,10 @@ def _limit_document(limit: LimitInfo, buckets: list[BucketInfo]) -> dict[str, An
 
 
 def _last_of_paths(settings: Settings, buckets: list[BucketInfo]) -> list[BucketInfo]:
-    """The buckets whose sums add up: what is spent of `a/b` is spent of `a` too. They are in the
-    order of their names."""
+    """The buckets whose sums add up: what is spent of `a/b` is spent of `a` too."""
     if not isinstance(settings, Budget):
         return buckets
-    leading = parents_in([one.name for one in buckets])
+    leading = {step for one in buckets for step in steps_to(one.name)}
     return [one for one in buckets if one.name not in leading]
 
 
@@ -185,7 +191,7 @@ def _draw_bucket(
 ) -> Iterator[RenderableType]:
     named = f"limit {bucket.limit}" + (f", key {bucket.key}" if bucket.key else "")
     if bucket.settings is None:
-        yield make_text(f"{named}: not defined, so no job of it begins", "red")
+        yield _not_defined(bucket, named)
         return
     own = " (set for this key)" if bucket.override is not None else ""
     yield f"{named}: {settings_text(bucket.settings)}{own}"
@@ -211,6 +217,13 @@ def _draw_bucket(
             since = f"{one.claimed_at:%Y-%m-%d %H:%M:%S} UTC"
             table.add_row(one.job_id, one.task, one.worker_id, since)
         yield table
+
+
+def _not_defined(bucket: BucketInfo, named: str) -> Text:
+    if is_total(bucket.name):
+        said = f"queue {bucket.key} has no total: 'holdfast queues tune' gives it --max-running"
+        return make_text(said, "dim")
+    return make_text(f"{named}: not defined, so no job of it begins", "red")
 
 
 def _opens(bucket: BucketInfo) -> str:
@@ -257,9 +270,11 @@ def _value(option: str, given: Any) -> Any:
         if not given.isdecimal():
             raise UsageProblem(f"--{option} must be a whole number or 'none', got {given!r}")
         return int(given)
-    if option == "per" or (option == "every" and given not in ("hour", "day", "month")):
-        return wait(f"--{option}", given)
-    return given
+    if option == "every" and given in ("hour", "day", "month"):
+        return given
+    if option == "every":
+        return wait("--every must be hour, day, month or none, or it", given)
+    return wait("--per", given) if option == "per" else given
 
 
 @limits_group.command("weigh")
@@ -313,6 +328,5 @@ async def drain_limit(session: CommandSession, name: str, key: str, seconds: str
 async def retire_limit(session: CommandSession, name: str) -> None:
     """Let a limit hold nothing up any more. A worker whose code defines it brings it back."""
     async with session.client() as client:
-        retired = await client.limits.retire(name, by=session.by)
-    said = f"limit {name} is retired" if retired else f"there is no limit {name}"
-    session.answer({"limit": name, "retired": retired}, lambda: [said])
+        _require_one(name, await client.limits.retire(name, by=session.by))
+    session.answer({"limit": name, "retired": True}, lambda: [f"limit {name} is retired"])

@@ -13,6 +13,7 @@ from holdfast.cli.name_verbs import add_name_commands
 from holdfast.cli.output import duration_text, every_field, make_table, make_text
 from holdfast.cli.program import queues_group
 from holdfast.cli.target import CommandSession, UsageProblem
+from holdfast.fleet.serving import Serving
 from holdfast.insights.actions import Noun
 from holdfast.job.state import JobState
 from holdfast.store.contract.queues import QueueInfo
@@ -29,10 +30,8 @@ async def list_queues(session: CommandSession, names: tuple[str, ...]) -> None:
     async with session.client() as client:
         queues = await client.queues.all(*names)
         all_paused = await client.queues.all_paused()
-        workers = [worker for worker in await client.workers.all() if worker.available]
-    serving = {
-        queue.name for queue in queues if any(worker.serves(queue.name) for worker in workers)
-    }
+        workers = Serving(await client.workers.all())
+    serving = {queue.name for queue in queues if workers.of(queue.name)}
     shown = [_document(queue, queue.name in serving) for queue in queues]
     document = {"queues": shown, "all_paused": all_paused}
     session.answer(document, lambda: _draw(queues, serving, all_paused))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,15 @@ def has_terminal() -> bool:
 async def _watch(client: Client, by: str, every: float) -> None:
     from holdfast.cli.top_app import TopApp
 
+    spare_collector()
     await TopApp(client, by=by, every=every).run_async()
+
+
+def spare_collector() -> None:
+    """Let the garbage collector pass over the program and its libraries from now on: to look
+    through them takes it longer than a redraw."""
+    gc.collect()
+    gc.freeze()
 
 
 def _document(seen: Overview) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -90,6 +91,7 @@ class TopApp(App[None]):
         self._failing_since: float | None = None
         self._opened: str | None = None
         self._lines: dict[str, Text] = {}
+        self._texts: dict[str, Text] = {}
         self._room = self._height = 0
         self.picture = Picture()
         self.reader = TopReader(client, self.picture.pace)
@@ -144,7 +146,19 @@ class TopApp(App[None]):
             self._fill(sheet.lines(room))
 
     def _put(self, where: str, text: Text) -> None:
-        self.screen_stack[0].query_one(where, Static).update(text)
+        """Change only what differs, and lay the screen out anew only if the text may be of another
+        height: that takes longer than all the rest of a drawing."""
+        before = self._texts.get(where)
+        if text != before:
+            self._texts[where] = text
+            layout = before is None or not self._is_as_high(before, text)
+            self.screen_stack[0].query_one(where, Static).update(text, layout=layout)
+
+    def _is_as_high(self, before: Text, after: Text) -> bool:
+        """Whether two texts surely take the same number of lines: no line of them is broken."""
+        lines = [text.plain.split("\n") for text in (before, after)]
+        fits = all(cell_len(line) <= self._room for some in lines for line in some)
+        return fits and len(lines[0]) == len(lines[1])
 
     @property
     def _table(self) -> DataTable[Text]:

@@ -193,9 +193,10 @@ class Client(OperatorVerbs):
     ) -> Page:
         """Jobs that match, newest first. `cursor` is `next_cursor` of the page before.
 
-        A page looks at a bounded number of jobs: at `look`, or at as many as its store reads in
-        some tens of milliseconds. If few jobs match, it may be incomplete (`page.complete`), even
-        empty; the others come after its cursor. All are found when `next_cursor` is None.
+        A page looks at a bounded number of jobs: at `look` or fewer, or at as many as its store
+        reads in some tens of milliseconds. If few jobs match, it may be incomplete
+        (`page.complete`), even empty; the others come after its cursor. All are found when
+        `next_cursor` is None.
         """
         checks.count("limit", limit, most=PAGE_LIMIT)
         bound = None if look is None else checks.count("look", look)

@@ -19,11 +19,10 @@ class Serving:
     def __init__(self, workers: Iterable[WorkerInfo]) -> None:
         self._by_name: dict[str, list[WorkerInfo]] = {}
         self._by_pattern: dict[str, list[WorkerInfo]] = {}
-        for worker in workers:
-            if worker.available:
-                for choice in worker.queues:
-                    found = self._by_pattern if is_pattern(choice) else self._by_name
-                    found.setdefault(choice, []).append(worker)
+        for choices, alike in _by_choices(workers).items():
+            for choice in choices:
+                found = self._by_pattern if is_pattern(choice) else self._by_name
+                found.setdefault(choice, []).extend(alike)
 
     def of(self, queue: str) -> list[WorkerInfo]:
         """The workers that may claim its jobs."""
@@ -37,13 +36,24 @@ class Serving:
         return [*self._by_name.get(queue, []), *others]
 
 
+def _by_choices(workers: Iterable[WorkerInfo]) -> dict[tuple[str, ...], list[WorkerInfo]]:
+    """The workers that may claim. Most of them name the same queues as others."""
+    found: dict[tuple[str, ...], list[WorkerInfo]] = {}
+    for worker in workers:
+        if worker.available:
+            found.setdefault(tuple(worker.queues), []).append(worker)
+    return found
+
+
 class Unserved(msgspec.Struct, frozen=True, order=True):
     """A queue that no worker serves, a task that none of those knows that serve its queue, or jobs
-    of a task that need `labels` which none of those has."""
+    of a task that need `labels` which none of those has, or that need none, while all of those take
+    `only` jobs that do."""
 
     queue: str
     task: str | None = None
     labels: bool = False
+    only: bool = False
 
 
 def unserved(tallies: Iterable[Tally], workers: Iterable[WorkerInfo]) -> dict[Unserved, int]:
@@ -58,6 +68,21 @@ def unserved(tallies: Iterable[Tally], workers: Iterable[WorkerInfo]) -> dict[Un
             continue
         what = Unserved(tally.queue, tally.task if able else None)
         found[what] = found.get(what, 0) + tally.jobs
+    return found
+
+
+def left_by_only(
+    tallies: Iterable[Tally], workers: Iterable[WorkerInfo]
+) -> dict[tuple[str, str], int]:
+    """The queues and tasks with so many ready jobs whose workers all take only jobs that need
+    labels: those that need none are left."""
+    serving = Serving(workers)
+    found: dict[tuple[str, str], int] = {}
+    for tally in tallies:
+        if tally.state is JobState.READY and tally.jobs:
+            able = [one for one in serving.of(tally.queue) if tally.task in one.tasks]
+            if able and all(one.facts.only for one in able):
+                found[tally.queue, tally.task] = tally.jobs
     return found
 
 

@@ -23,6 +23,7 @@ from holdfast.insights.reasons import (
     about_running,
     about_scheduled,
     about_suspended,
+    closed_ways,
 )
 from holdfast.insights.signals import about_signals
 from holdfast.insights.undoing import about_undo_of_job
@@ -48,7 +49,8 @@ async def explain(store: Store, job: Job) -> Explanation:
     match job.state:
         case JobState.READY:
             waits_for = await about_limits(store, job, now)
-            reasons += waits_for or await about_ready(store, job)
+            besides = closed_ways(store, job) if waits_for else about_ready(store, job)
+            reasons += [*waits_for, *await besides]
         case JobState.SCHEDULED:
             reasons += about_scheduled(job, now, await store.workers.find())
         case JobState.SUSPENDED:

@@ -97,9 +97,11 @@ def _waits_for_others(bucket: BucketInfo, cost: int, waiters: list[BucketWaiter]
 
 
 def _holds_up(bucket: BucketInfo, costs: Mapping[str, int]) -> bool:
-    """A bucket that leads to another holds nothing up unless it has settings of its own."""
+    """A bucket that leads to another holds nothing up unless it is shut or has settings of its
+    own."""
     leads = bucket.override is None and bucket.name in parents_in(list(costs))
-    return not (bucket.retired or leads) and bucket.room < costs[bucket.name]
+    passes_on = leads and bucket.drained_for is None
+    return not (bucket.retired or passes_on) and bucket.room < costs[bucket.name]
 
 
 def _reason(
@@ -119,8 +121,8 @@ def _reason(
         fact = f"{shown} is shut for another {bucket.drained_for:.1f} s"
         advice = "open it now instead"
         return Reason("limit-drained", fact, Who.TIME, advice, _on(bucket, Verb.DRAIN, 0))
-    if cost > max(1, settings.largest):
-        fact = f"it costs {cost:,} of {shown}, which never lets more than {settings.largest:,} pass"
+    if cost > max(1, bucket.largest):
+        fact = f"it costs {cost:,} of {shown}, which never lets more than {bucket.largest:,} pass"
         advice = "allow more, or cancel it; the others of its line go on without it"
         return Reason("cost-too-big", fact, Who.OPERATOR, advice, _more(bucket, settings))
     match settings:
@@ -148,14 +150,15 @@ def _full(
         worker = names.get(first.worker_id, first.worker_id)
         since = span_text(now, first.claimed_at)
         fact += f"; the oldest holder is job {first.job_id} on {worker} for {since}"
-    advice = "it begins when one of them ends; or allow more"
-    return Reason("limit-full", fact, Who.WORKER, advice, _more(bucket, settings))
+    who, advice = Who.WORKER, "it begins when one of them ends; or allow more"
+    if settings.most == 0:
+        who, advice = Who.OPERATOR, "allow more"
+    return Reason("limit-full", fact, who, advice, _more(bucket, settings))
 
 
 def _queue_full(bucket: BucketInfo, reason: Reason) -> Reason:
-    advice = "it begins when one of them ends; or let more run"
     tune = Action(Noun.QUEUES, Verb.TUNE, bucket.key, value="max_running")
-    return Reason("queue-full", reason.fact, Who.WORKER, advice, tune)
+    return Reason("queue-full", reason.fact, reason.who, reason.advice, tune)
 
 
 def _empty(bucket: BucketInfo, settings: Rate, shown: str, cost: int) -> Reason:
@@ -173,7 +176,7 @@ def _all_spent(bucket: BucketInfo, settings: Budget, shown: str, cost: int) -> R
     used = bucket.spent + bucket.in_use
     fact = f"{shown}: {used:,} of {settings.hard:,} spent or reserved; it needs {cost:,}"
     who, advice = Who.OPERATOR, "let more be spent"
-    if bucket.resets_in is not None:
+    if bucket.resets_in is not None and settings.hard:
         fact += f"; it begins anew in {seconds_text(bucket.resets_in)}"
         who, advice = Who.TIME, "or let more be spent now"
     return Reason("budget-spent", fact, who, advice, _on(bucket, Verb.TOP_UP))
@@ -216,7 +219,7 @@ async def _about_stuck(store: Store, bucket: BucketInfo) -> Diagnosis:
     fact = f"jobs cost more than {_shown(bucket)} ever lets pass"
     actions: tuple[Action, ...] = ()
     if bucket.settings is not None:
-        fact += f", {bucket.settings.largest:,}"
+        fact += f", {bucket.largest:,}"
         actions = (_more(bucket, bucket.settings),)
     for first in await store.limits.waiters(bucket.name, 1, never=True):
         fact += f": job {first.job_id} needs {first.needs:,}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -131,18 +132,37 @@ async def about_ready(store: Store, job: Job) -> list[Reason]:
 
 async def obstacles(store: Store, job: Job) -> list[Reason]:
     """What keeps every ready job of this queue and task from being claimed."""
+    around = await _around(store, job)
+    service = _about_service(job, around.workers, around.labels)
+    room = service or _about_room(job, around.queue, around.workers)
+    return [*_about_pauses(job, around.paused), *_about_queue(job, around.queue), *room]
+
+
+async def closed_ways(store: Store, job: Job) -> list[Reason]:
+    """What else keeps a job from being claimed that waits for a limit: it would still wait when the
+    limit has room. Slots are no such thing: they come and go as limits do."""
+    around = await _around(store, job)
+    service = _about_service(job, around.workers, around.labels)
+    return [*_about_pauses(job, around.paused), *_about_queue(job, around.queue), *service]
+
+
+class _Around(NamedTuple):
+    """What a ready job is claimed from, and by whom."""
+
+    queue: QueueInfo | None
+    workers: list[WorkerInfo]
+    paused: Paused
+    labels: frozenset[str]
+
+
+async def _around(store: Store, job: Job) -> _Around:
     queues, workers, paused, labels = await asyncio.gather(
         store.queues.find([job.queue]),
         store.workers.find(),
         store.queues.paused(),
         _labels(store, job),
     )
-    queue = queues[0] if queues else None
-    return [
-        *_about_pauses(job, paused),
-        *_about_queue(job, queue),
-        *(_about_service(job, workers, labels) or _about_room(job, queue, workers)),
-    ]
+    return _Around(queues[0] if queues else None, workers, paused, labels)
 
 
 async def _labels(store: Store, job: Job) -> frozenset[str]:

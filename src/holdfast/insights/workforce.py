@@ -22,11 +22,11 @@ class Workforce:
     queues: list[QueueInfo]
     workers: list[WorkerInfo]
 
-    @property
+    @cached_property
     def alive(self) -> list[WorkerInfo]:
         return [worker for worker in self.workers if worker.alive]
 
-    @property
+    @cached_property
     def available(self) -> list[WorkerInfo]:
         return [worker for worker in self.workers if worker.available]
 

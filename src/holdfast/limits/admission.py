@@ -104,25 +104,27 @@ class Bucket(msgspec.Struct):
     def is_shut(self, now: int) -> bool:
         return self.shut_until is not None and self.shut_until > now
 
-    @property
-    def largest(self) -> int:
-        """The largest cost that can ever pass."""
-        return ROOMY if self.retired or self.settings is None else self.settings.largest
+    def largest(self, now: int) -> int:
+        """The largest cost that can ever pass: in this period, of a budget that was topped up."""
+        if self.retired or self.settings is None:
+            return ROOMY
+        if self.spent < 0 and isinstance(self.settings, Budget):
+            return self.settings.hard - self._spent(self.settings, now)
+        return self.settings.largest
 
-    @property
-    def most_passing(self) -> int:
+    def most_passing(self, now: int) -> int:
         """Whose cost is above it stands aside. That is nobody where nothing passes at all."""
-        return self.largest or ROOMY
+        return self.largest(now) or ROOMY
 
-    def never_fits(self, cost: int, *, is_parent: bool = False) -> bool:
+    def never_fits(self, cost: int, now: int, *, is_parent: bool = False) -> bool:
         """Whether a job costs more than the bucket ever lets pass."""
-        return cost > self.largest and not (is_parent and not self.has_own)
+        return cost > self.largest(now) and not (is_parent and not self.has_own)
 
     def opens_at(self, now: int, cost: int = 1) -> int | None:
         """When so much will be free; None where time alone does not bring it."""
         if self.free(now) >= cost:
             return now
-        if self.settings is None or self.never_fits(cost):
+        if self.settings is None or self.never_fits(cost, now):
             return None
         opens = self._opens_at(now, cost)
         if opens is None or self.shut_until is None:
@@ -182,12 +184,16 @@ class Bucket(msgspec.Struct):
         return self.spent if self.since >= budget.period(now).start else 0
 
     def _catch_up(self, now: int) -> None:
-        """Begin a new period, forget what has left the window, drain the meter."""
+        """Begin a new period, forget what has left the window, drain the meter. A window has no
+        meter and a meter no slices: if the burst of a rate is dropped or set, the books that were
+        kept until then would later be read by the other's `scale`."""
         match self.settings:
             case Rate(burst=None) as rate:
                 self.slices, self.scale = self._window(rate, now), rate.slice
+                self.spent = 0
             case Rate() as rate:
                 self.spent, self.scale, self.since = self._meter(rate, now), rate.permit, now
+                self.slices = {}
             case Budget() as budget:
                 start = budget.period(now).start  # before `since` if the clock was set back
                 if self.since < start:
@@ -202,14 +208,14 @@ class Bucket(msgspec.Struct):
         if type(self.settings) is Concurrency:
             return
         self._catch_up(now)
-        if not is_parent:
-            self.alarms |= ALONE
         match self.settings:
             case Rate(burst=None) as rate:
                 newest = now // rate.slice
                 self.slices[newest] = self.slices.get(newest, 0) + units
             case Rate() as rate:
                 self.spent += units * rate.permit
+            case Budget() if not is_parent:
+                self.alarms |= ALONE
             case _:
                 pass
         self._notice()
@@ -359,15 +365,16 @@ def settled(cost: int, reported: int | None, how: Settles, budget: Budget) -> in
     assert_never(how)
 
 
-def never_granted(bucket: Bucket, units: int) -> str | None:
+def never_granted(bucket: Bucket, units: int, now: int) -> str | None:
     """Why a handler can never take so much from this bucket, if so."""
     name, settings = split_bucket(bucket.name)[0], bucket.settings
     if settings is None:
         return f"limit {name!r} is not defined"
     if isinstance(settings, Concurrency):
         return f"limit {name!r} is a concurrency: only the lease of a job can hold it"
-    if bucket.never_fits(units):
-        return f"limit {name!r} never lets more than {settings.largest} pass, and {units} is asked"
+    if bucket.never_fits(units, now):
+        most = bucket.largest(now)
+        return f"limit {name!r} never lets more than {most} pass, and {units} is asked"
     return None
 
 

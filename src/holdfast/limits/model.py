@@ -219,6 +219,12 @@ class BucketInfo(msgspec.Struct, frozen=True, kw_only=True):
     soft_reached: bool = False
 
     @property
+    def largest(self) -> int:
+        """The largest cost that can ever pass: in this period, of a budget that was topped up."""
+        topped_up = max(0, -self.spent) if isinstance(self.settings, Budget) else 0
+        return topped_up + (0 if self.settings is None else self.settings.largest)
+
+    @property
     def limit(self) -> str:
         return split_bucket(self.name)[0]
 
@@ -268,15 +274,20 @@ def changed(name: str, before: Settings | None, changes: Mapping[str, Any]) -> S
     values = {} if before is None else msgspec.structs.asdict(before)
     if isinstance(before, Budget) and isinstance(hard := changes.get("hard"), int):
         values["soft"] = _same_part(before, hard)
-    try:
-        return kind(**values | dict(changes))
-    except TypeError as error:  # a new limit without what each of its kind has
-        raise BadOption(f"limit {name!r}", f"all that a new {kind.__name__} needs", error) from None
+    values |= changes
+    needed = [field.name for field in msgspec.structs.fields(kind) if field.required]
+    if missing := [option for option in needed if option not in values]:
+        expected = f"one that is defined, or a new {kind.__name__} with its {' and '.join(needed)}"
+        raise BadOption(f"limit {name!r}", expected, f"no {' and no '.join(missing)}")
+    return kind(**values)
 
 
 def _same_part(before: Budget, hard: int) -> int | None:
-    """The soft amount that is the same part of another hard one."""
-    return before.soft and before.soft * hard // max(before.hard, 1)
+    """The soft amount that is the same part of another hard one. A hard amount of 0 has none: a
+    soft amount of 0, which would stay when the budget is opened again, tells of every key."""
+    if before.soft is None or not (hard and before.hard):
+        return None
+    return before.soft * hard // before.hard
 
 
 def _kind_with(changes: Mapping[str, Any]) -> type[Settings]:

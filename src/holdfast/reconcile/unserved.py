@@ -15,7 +15,7 @@ from holdfast.background.counters import Swept
 from holdfast.background.led import LedReconciler
 from holdfast.background.options import ReconcileOptions
 from holdfast.events import Events
-from holdfast.fleet.serving import Unserved, lacking_labels, unserved
+from holdfast.fleet.serving import Unserved, lacking_labels, left_by_only, unserved
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import Tally
 from holdfast.store.contract.workers import WorkerInfo
@@ -47,17 +47,17 @@ class UnservedReconciler(LedReconciler):
         now = time.monotonic()
         for what in self._told.keys() - found.keys():
             del self._told[what]
-            self.events.info("queue.served", queue=what.queue, task=what.task, labels=what.labels)
+            self.events.info("queue.served", **_told(what))
         for what, jobs in sorted(found.items()):
             if now - self._told.get(what, -TELL_AGAIN_SECONDS) >= TELL_AGAIN_SECONDS:
                 self._told[what] = now
-                told = {"queue": what.queue, "task": what.task, "labels": what.labels}
-                self.events.warning("queue.unserved", jobs=jobs, **told)
+                self.events.warning("queue.unserved", jobs=jobs, **_told(what))
         return Swept(found=len(found)), None
 
     async def _find(self) -> dict[Unserved, int]:
         tallies, workers = await self.store.telemetry.tallies(), await self.store.workers.find()
         found = unserved(tallies, workers) | await self._find_labels(tallies, workers)
+        found |= await self._find_left(tallies, workers)
         if not found:
             return {}
         paused = await self.store.queues.paused()
@@ -84,6 +84,16 @@ class UnservedReconciler(LedReconciler):
                 found[Unserved(queue, task, labels=True)] = jobs
         return found
 
+    async def _find_left(
+        self, tallies: Sequence[Tally], workers: Sequence[WorkerInfo]
+    ) -> dict[Unserved, int]:
+        """Jobs that need no label where all workers take only jobs that do."""
+        found = {}
+        for (queue, task), jobs in left_by_only(tallies, workers).items():
+            if (left := jobs - await self._in_need([queue], [task], ())) > 0:
+                found[Unserved(queue, task, only=True)] = left
+        return found
+
     async def _in_need(
         self, queues: Collection[str], tasks: Collection[str], labels: Collection[str]
     ) -> int:
@@ -91,3 +101,7 @@ class UnservedReconciler(LedReconciler):
         limits = self.store.limits
         with_labels = await limits.held_up(queues, tasks, labels)
         return max(0, with_labels - await limits.held_up(queues, tasks))
+
+
+def _told(what: Unserved) -> dict[str, Any]:
+    return {"queue": what.queue, "task": what.task, "labels": what.labels, "only": what.only}
