@@ -7,7 +7,7 @@ because the worker passes the context.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import (
@@ -23,6 +23,7 @@ from typing import (
     cast,
 )
 
+import msgspec
 from msgspec import UNSET
 
 from holdfast.client.inserting import Inserter, stands
@@ -31,7 +32,7 @@ from holdfast.client.portal import Call, Pending
 from holdfast.codec.calls import CallCodec
 from holdfast.codec.signature import Signature
 from holdfast.config import LEAST_MAX_PAYLOAD, Settings
-from holdfast.enqueue.bulk import Calls, write_all, write_all_sync
+from holdfast.enqueue.bulk import Calls, Make, write_all, write_all_sync
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
 from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge, Refused
@@ -40,7 +41,7 @@ from holdfast.handlers.registry import Handler
 from holdfast.hooks import Enqueue, Hooks
 from holdfast.job.checks import known_job_id
 from holdfast.job.ids import JobId
-from holdfast.job.record import Inserted, Job, NewJob
+from holdfast.job.record import How, Inserted, Job, NewJob
 from holdfast.job.signal import Sent
 from holdfast.job.state import JobState
 
@@ -52,6 +53,10 @@ if TYPE_CHECKING:
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
     from holdfast.store.contract.store import Store
+
+UTF8_MOST = 4  # bytes of one character
+NEED_NOT_BE_ENCODED = LEAST_MAX_PAYLOAD // UTF8_MOST
+"""Arguments of so many characters have room, however many bytes they take."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -117,18 +122,22 @@ class TaskOwner(Protocol):
     def host(self, task: str) -> TaskHost: ...
 
 
-class JobHandle(Generic[R]):
+class JobHandle(msgspec.Struct, Generic[R], eq=False):
     """One enqueued job: its id, how the enqueue went, and its result once there is one.
 
     `created` is False if another job held the unique key and the handle is on that job.
     """
 
-    __slots__ = ("_task", "how", "id")
+    _task: Task[..., R]
+    _inserted: Inserted
 
-    def __init__(self, task: Task[..., R], inserted: Inserted) -> None:
-        self._task = task
-        self.id: JobId = inserted.id
-        self.how = inserted.how
+    @property
+    def id(self) -> JobId:
+        return self._inserted.id
+
+    @property
+    def how(self) -> How:
+        return self._inserted.how
 
     def __repr__(self) -> str:
         return f"<{self._task.name} job {self.id} ({self.how})>"
@@ -398,10 +407,10 @@ class Task(Generic[P, R]):
         hooks = self.app.hooks
         return hooks.around(enqueue) if hooks.around_enqueue else nullcontext(enqueue)
 
-    def _maker_for(self, enqueue: Enqueue) -> Callable[[object], NewJob]:
+    def _maker_for(self, enqueue: Enqueue) -> Make:
         if not self.app.hooks.around_enqueue:
-            return self._job_for
-        return lambda call: enqueue.with_headers(self._job_for(call))
+            return self._jobs_for
+        return lambda calls: [enqueue.with_headers(job) for job in self._jobs_for(calls)]
 
     def _refuse_one_id(self) -> None:
         if self.options.id is not None:
@@ -416,29 +425,39 @@ class Task(Generic[P, R]):
         joined = None if WITHIN.get() is None else self.app.ambient.joined()
         return None if joined is None else joined.connection
 
-    def _job_for(self, call: object) -> NewJob:
-        match call:
-            case tuple():
-                return self._job_of(self._codec.encode(call, {}))
-            case dict():
-                return self._job_of(self._codec.encode((), call))
+    def _jobs_for(self, calls: Sequence[object]) -> list[NewJob]:
+        """Mostly there is nothing to ask of each call: whether hooks give headers, and whether the
+        arguments are short, is asked once."""
+        texts = [*map(self._text_of, calls)]
+        if self._known_hooks().on_enqueue or max(map(len, texts)) > NEED_NOT_BE_ENCODED:
+            return [*map(self._job_of, texts)]
+        return [*map(self._maker.make, texts)]
+
+    def _text_of(self, call: object) -> str:
+        if isinstance(call, tuple):
+            return self._codec.encode(call, {})
+        if isinstance(call, dict):
+            return self._codec.encode((), call)
         got = type(call).__name__
         raise BadArguments(self.name, f"a call must be a tuple or a dict of arguments, got {got}")
 
     def _job_of(self, text: str) -> NewJob:
-        # UTF-8 takes at most four bytes a character, so most texts need not be encoded to know.
-        if len(text) * 4 > LEAST_MAX_PAYLOAD:
-            self._require_room(text, self.app.settings.max_payload)
-        hooks = self._hooks
-        if hooks is None:
-            hooks = self._hooks = self.app.hooks
-            self._maker.hide_key = self.app.hide_key
+        if len(text) > NEED_NOT_BE_ENCODED:
+            self._require_room(text)
+        hooks = self._known_hooks() if self._hooks is None else self._hooks
         if hooks.on_enqueue:
             return self._maker.make(text, hooks.headers(self.name))
         return self._maker.make(text)
 
-    def _require_room(self, text: str, limit: int) -> None:
-        if len(text) * 4 > limit and (size := len(text.encode())) > limit:
+    def _known_hooks(self) -> Hooks:
+        if self._hooks is None:
+            self._hooks = self.app.hooks
+            self._maker.hide_key = self.app.hide_key
+        return self._hooks
+
+    def _require_room(self, text: str) -> None:
+        limit = self.app.settings.max_payload
+        if len(text) * UTF8_MOST > limit and (size := len(text.encode())) > limit:
             raise PayloadTooLarge(f"task {self.name!r}: the arguments", size, limit)
 
     async def enqueue_json(self, text: str) -> JobHandle[R]:

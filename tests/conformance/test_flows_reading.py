@@ -12,7 +12,7 @@ from holdfast.job.ends import Returned
 from holdfast.job.outcome import decide
 from holdfast.store.contract.flows import FlowFilter
 from tests.conformance.builders import FAILED, Scene
-from tests.support.flows import Trip, new_flow
+from tests.support.flows import Trip, Waits, new_flow
 
 
 async def test_a_worker_learns_what_a_node_needs(scene: Scene) -> None:
@@ -28,12 +28,17 @@ async def test_a_worker_learns_what_a_node_needs(scene: Scene) -> None:
 async def test_a_claim_that_brings_what_a_node_needs_says_what_a_worker_would_be_told(
     scene: Scene,
 ) -> None:
-    flow = new_flow({"a": [], "b": [], "c": ["a", "b"], "d": ["a", "b"], "e": ["a", "b"]})
+    waits: dict[str, Waits] = {name: ["a", "b"] for name in "cdefg"}
+    flow = new_flow({"a": [], "b": [], **waits})
     ids = {node.name: node.job.id for node in flow.nodes}
     takes = {
         "c": [Input(("x",), Result(ids["a"])), Input(("y",), Result(ids["b"]))],
         "d": [Input(("x",), Each((ids["a"], ids["b"])))],
+        "f": [Input(("x",), Result(ids["a"]))],
+        "g": [Input(("x",), Result(ids["a"]))],
     }
+    results = {ids[name]: {ids["a"]: f'"{ids["a"]}"'} for name in "cfg"}
+    results[ids["c"]][ids["b"]] = f'"{ids["b"]}"'
     nodes = tuple(
         msgspec.structs.replace(node, inputs=encode_inputs(takes.get(node.name, ())))
         for node in flow.nodes
@@ -43,13 +48,12 @@ async def test_a_claim_that_brings_what_a_node_needs_says_what_a_worker_would_be
     await scene.store.jobs.finish(ended)
     claimed = await scene.claim(limit=10)
     told = await scene.store.flows.inputs([job.id for job in claimed])
-    assert {job.id for job in claimed} == {ids[name] for name in "cde"}
+    assert {job.id for job in claimed} == {ids[name] for name in "cdefg"}
     for job in claimed:
         if job.node is not None:
             assert (job.node.inputs, job.node.closing) == (told[job.id].inputs, False)
             if job.node.results is not None:
-                assert job.id == ids["c"]
-                assert job.node.results == {ids[name]: f'"{ids[name]}"' for name in "ab"}
+                assert job.node.results == results[job.id]
 
 
 async def test_flows_come_newest_first_a_page_at_a_time(scene: Scene) -> None:

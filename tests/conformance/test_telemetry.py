@@ -28,6 +28,7 @@ from holdfast.job.state import ENDED, JobState
 from holdfast.job.what import What
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT, Tally, Total, Traffic
+from holdfast.store.sqlite import ranges
 from tests.conformance.builders import FAILED, RAISED, RETURNED, STEADY, TASK, Scene, new_job
 
 S = JobState
@@ -266,12 +267,20 @@ async def test_the_lag_of_a_line_survives_a_hand_back(scene: Scene) -> None:
     assert queue.oldest_ready_age == pytest.approx(30, abs=0.001)
 
 
+@pytest.fixture
+def short_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a store recounts jobs in ranges, these have two jobs."""
+    monkeypatch.setattr(ranges, "JOBS_AT_ONCE", 2)
+
+
+@pytest.mark.usefixtures("short_ranges")
 async def test_a_recount_finds_that_the_books_are_right(scene: Scene) -> None:
     for state in S:
         await scene.in_state(state, queue=state)
     assert await scene.store.telemetry.recount() == []
 
 
+@pytest.mark.usefixtures("short_ranges")
 async def test_what_a_recount_finds_missing_is_corrected(scene: Scene) -> None:
     books = scene.store.telemetry
     await scene.enqueue_many(2, queue="a")

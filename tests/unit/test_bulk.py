@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -23,7 +23,10 @@ class Desk:
         self.error: Exception | None = None
         self.made = 0
 
-    def make(self, call: object) -> NewJob:
+    def make(self, calls: Sequence[object]) -> list[NewJob]:
+        return [*map(self._made, calls)]
+
+    def _made(self, call: object) -> NewJob:
         if call == "bad":
             raise BadArguments("count", "not a number")
         self.made += 1

@@ -33,6 +33,12 @@ def test_a_generated_key_is_one_that_a_ring_reads() -> None:
     assert generate_key("a") != generate_key("a")
 
 
+@pytest.mark.parametrize("key", ["secret", "c2hvcnQ="])
+def test_who_made_a_key_by_hand_is_told_how_to_make_one(key: str) -> None:
+    with pytest.raises(BadOption, match=r"key k1 must be .* as 'holdfast keys generate'"):
+        Keyring.of_text(f"k1:{key}")
+
+
 @pytest.mark.parametrize(
     "text",
     [

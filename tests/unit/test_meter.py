@@ -77,9 +77,9 @@ class Scene:
             claimed_at=claimed_at,
         )
         attempt = SimpleNamespace(
-            job=job, weight=1, since=now - run - 1, began_at=now - run, over_at=now
+            job=job, weight=0, since=now - run - 1, began_at=now - run, over_at=now
         )
-        self.meter.thin([cast("Attempt", attempt)])
+        self.meter.choose([cast("Attempt", attempt)])
         if attempt.weight:
             transition = Transition(JobId("a"), 1, to, why=What.RETRIED)
             self.meter.observe(cast("Attempt", attempt), transition, now)
@@ -268,8 +268,8 @@ async def test_of_a_claim_of_many_hundred_jobs_a_hundred_are_measured() -> None:
     """A worker with a thousand slots claims them before the first has ended."""
     scene = Scene()
     job = SimpleNamespace(queue="mail", task="send")
-    attempts = [SimpleNamespace(job=job, weight=1) for _ in range(10 * ENOUGH_MORE)]
-    scene.meter.thin(cast("list[Attempt]", attempts))
+    attempts = [SimpleNamespace(job=job, weight=0) for _ in range(10 * ENOUGH_MORE)]
+    scene.meter.choose(cast("list[Attempt]", attempts))
     assert [one.weight for one in attempts if one.weight] == [10] * ENOUGH_MORE
 
 

@@ -42,6 +42,7 @@ from holdfast.job.ties import Tie
 
 logger = logging.getLogger("holdfast.handler")
 T = TypeVar("T")
+REFUSALS = (AttemptGone, RequestRefused, RecordRefused, FrameRefused)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -195,6 +196,8 @@ class Context(CallsTasks, Streaming, Spending):
         return self._granted(self._link.ask_sync(request))
 
     def _granted(self, answer: Answer) -> Answer:
+        if not isinstance(answer, REFUSALS):
+            return answer
         match answer:
             case AttemptGone():
                 raise AttemptLost(self._claimed.id, self._claimed.fence)
@@ -204,8 +207,6 @@ class Context(CallsTasks, Streaming, Spending):
                 raise StepRefused(message)
             case FrameRefused(message):
                 raise StreamRefused(message)
-            case _:
-                return answer
 
     @property
     def log(self) -> JobLog:

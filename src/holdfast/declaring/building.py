@@ -5,8 +5,9 @@ Nothing here writes to a store: a builder collects nodes, and makes the records 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -32,6 +33,7 @@ from holdfast.flow.inputs import Input, Path, encode_inputs
 from holdfast.flow.model import NewEdge, NewGate, NewNode
 from holdfast.job import checks
 from holdfast.job.ids import JobId
+from holdfast.job.passing import LineRule
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.retry import Retry
@@ -51,7 +53,17 @@ MAP_POLICY = encode_policy(Policy(retry=Retry(max_attempts=10, base=1, cap=60)))
 
 Ids = Mapping[Node[Any], JobId]
 
-_TEMPLATES: WeakKeyDictionary[Task[..., Any], dict[Any, NewJob]] = WeakKeyDictionary()
+_TEMPLATES: WeakKeyDictionary[Task[..., Any], dict[Any, Template]] = WeakKeyDictionary()
+
+
+class Template(NamedTuple):
+    """What nodes of one task have in common: the job without its arguments, the line that it
+    stands in, if in any, the name before it is numbered, and the delay."""
+
+    job: NewJob
+    line: LineRule | None
+    name: str
+    delay: float | None
 
 
 class FlowBuilder:
@@ -59,20 +71,20 @@ class FlowBuilder:
 
     def __init__(self) -> None:
         self._nodes: dict[Node[Any], None] = {}
-        self._numbered: dict[str, tuple[int, Node[Any]]] = {}
-        self._templates: dict[Task[..., Any], NewJob] = {}
+        self._numbered: dict[str, tuple[int, str, Node[Any]]] = {}
+        self._templates: dict[Task[..., Any], Template] = {}
         self._plans: dict[Node[Any], MapPlan] = {}
         self._over: dict[Node[Any], Any] = {}
 
     def add(self, task: Task[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Node[R]:
         """A node that runs this task. An argument may be the output of another node: the node then
         waits for that one, and gets its result."""
-        if not may_have_outputs((*args, *kwargs.values())):
-            whole: Node[R] = self._new(Node, task, self._job(task, task.codec.encode(args, kwargs)))
+        if not (may_have_outputs(args) or (kwargs and may_have_outputs(kwargs.values()))):
+            whole: Node[R] = self._new(Node, task, task.codec.encode(args, kwargs))
             return whole
         arguments = _bound(task, args, kwargs)
         outputs = outputs_in(arguments)
-        node: Node[R] = self._new(Node, task, self._job(task, _encoded(task, arguments, outputs)))
+        node: Node[R] = self._new(Node, task, _encoded(task, arguments, outputs))
         node.take(outputs)
         return node
 
@@ -90,8 +102,8 @@ class FlowBuilder:
         if outputs_in(arguments):
             problem = "only the list of a map may be the output of another node"
             raise BadArguments(task.name, problem)
-        job = self._job(task, _encoded(task, arguments, (), partly=True))
-        node: MapNode[R] = self._new(MapNode, task, job)
+        node: MapNode[R] = self._new(MapNode, task, _encoded(task, arguments, (), partly=True))
+        job = node.job
         self._plans[node] = MapPlan(
             node.name,
             job.task,
@@ -136,37 +148,34 @@ class FlowBuilder:
 
     # ------------------------------------------------------------------------------------------
 
-    def _new(self, kind: type[Any], task: Task[..., Any], job: NewJob) -> Any:
-        return self._put(kind, task.name.rpartition(".")[2], job, task.options.delay)
-
-    def _put(self, kind: type[Any], name: str, job: NewJob, delay: Seconds | None) -> Any:
-        number = self._free_number(name)
-        node = kind(
-            _numbered(name, number),
-            job,
-            None if delay is None else checks.wait("delay", delay),
-        )
-        self._numbered[name] = (number, node)
-        self._nodes[node] = None
-        return node
-
-    def _free_number(self, name: str) -> int:
-        """For the next node of this name. If the last one was given another name, its number is
-        free again."""
-        number, last = self._numbered.get(name, (0, None))
-        return number + 1 if last is None or last.name == _numbered(name, number) else number
-
-    def _job(self, task: Task[..., Any], args: str) -> NewJob:
+    def _new(self, kind: type[Any], task: Task[..., Any], args: str) -> Any:
         template = self._templates.get(task)
         if template is None:
             changed = tuple(self._changed(task.options).items())
             template = self._templates[task] = _template(task, changed)
-        if not (line := task.options.line):
-            return msgspec.structs.replace(template, args=args)
+        job, line, name, delay = template
+        if line is None:
+            return self._put(kind, name, msgspec.structs.replace(job, args=args), delay)
         buckets, costs = line.passed(task.name, msgspec.json.decode(args))
-        return msgspec.structs.replace(
-            template, args=args, buckets=buckets, costs=costs, weight=line.weight
+        job = msgspec.structs.replace(
+            job, args=args, buckets=buckets, costs=costs, weight=line.weight
         )
+        return self._put(kind, name, job, delay)
+
+    def _put(self, kind: type[Any], name: str, job: NewJob, delay: float | None) -> Any:
+        """The next node of this name has the next number. If the last one was given another name,
+        its number is free again."""
+        if (last := self._numbered.get(name)) is None:
+            number, numbered = 1, name
+        else:
+            number, numbered, node = last
+            if node.name == numbered:
+                number += 1
+                numbered = f"{name}#{number}"
+        node = kind(numbered, job, delay)
+        self._numbered[name] = (number, numbered, node)
+        self._nodes[node] = None
+        return node
 
     def _changed(self, options: JobOptions) -> dict[str, Any]:
         """The options that nodes have otherwise than the task itself."""
@@ -175,8 +184,10 @@ class FlowBuilder:
     def _apply_befores(self) -> dict[str, list[Node[Any]]]:
         """Let the nodes that `before(…)` names wait. Answers with the names that no node here has,
         each with the nodes that it is to wait for."""
-        by_name = {one.name: one for one in self._nodes}
         others: dict[str, list[Node[Any]]] = {}
+        if not any(node.before_names for node in self._nodes):
+            return others
+        by_name = {one.name: one for one in self._nodes}
         for node in self._nodes:
             for name in node.before_names:
                 if name in by_name:
@@ -186,11 +197,10 @@ class FlowBuilder:
         return others
 
     def _require_own_names(self) -> None:
-        names: set[str] = set()
-        for node in self._nodes:
-            if node.name in names:
-                raise BadFlow(f"two nodes are named {node.name!r}: give one another by .named(…)")
-            names.add(node.name)
+        counted = Counter([node.name for node in self._nodes])
+        if len(counted) < len(self._nodes):
+            [(twice, _)] = counted.most_common(1)
+            raise BadFlow(f"two nodes are named {twice!r}: give one another by .named(…)")
 
     def _new_node(
         self, node: Node[Any], ids: Ids, joined_by: Sequence[JobId] = (), *, is_sink: bool
@@ -200,9 +210,11 @@ class FlowBuilder:
         job = self._map_job(node, ids, joined_by) if node in self._plans else node.job
         delay = None if gates else node.delay
         job = msgspec.structs.replace(job, id=ids[node], blocked=bool(gates), delay=delay)
-        inputs = [Input(path, output.source(ids)) for path, output in node.inputs]
-        undo = node.undone_by
-        return NewNode(node.name, job, gates, encode_inputs(inputs), node.delay, is_sink, undo)
+        inputs = None
+        if node.inputs:
+            taken = [Input(path, output.source(ids)) for path, output in node.inputs]
+            inputs = encode_inputs(taken)
+        return NewNode(node.name, job, gates, inputs, node.delay, is_sink, node.undone_by)
 
     def _map_job(self, node: Node[Any], ids: Ids, joined_by: Sequence[JobId]) -> NewJob:
         waiting = [one for one in self._nodes if node in one.needs]
@@ -221,7 +233,7 @@ class FlowBuilder:
         )
 
 
-def _template(task: Task[..., Any], changed: tuple[tuple[str, Any], ...]) -> NewJob:
+def _template(task: Task[..., Any], changed: tuple[tuple[str, Any], ...]) -> Template:
     """The job of a node without its arguments. Programs build the same flow many times, so it is
     remembered as long as its task."""
     known = _TEMPLATES.setdefault(task, {})
@@ -230,15 +242,18 @@ def _template(task: Task[..., Any], changed: tuple[tuple[str, Any], ...]) -> New
     return template
 
 
-def _new_template(task: Task[..., Any], changed: dict[str, Any]) -> NewJob:
+def _new_template(task: Task[..., Any], changed: dict[str, Any]) -> Template:
     options = task.options
     for word, given in (("unique", options.unique), ("run_at", options.run_at)):
         if given is not None:
             raise BadOption(word, "left out for a node of a flow: a flow may have one", given)
     alone: dict[str, Any] = {"limits": (), "cost": {}, "fair": None, "requires": ()}
     job = JobMaker(task.name, options.using({**changed, **alone})).make("")
-    ties = Tie.NODE | Tie.PERMITS if options.line else Tie.NODE
-    return msgspec.structs.replace(job, id=UNMINTED, ties=int(ties))
+    line = options.line or None
+    ties = Tie.NODE | Tie.PERMITS if line else Tie.NODE
+    job = msgspec.structs.replace(job, id=UNMINTED, ties=int(ties))
+    delay = None if options.delay is None else checks.wait("delay", options.delay)
+    return Template(job, line, task.name.rpartition(".")[2], delay)
 
 
 def upstreams(node: Node[Any]) -> list[Node[Any]]:
@@ -249,15 +264,12 @@ def upstreams(node: Node[Any]) -> list[Node[Any]]:
 
 
 def gates_of(node: Node[Any], ids: Ids) -> tuple[NewGate, ...]:
-    gates = [_gate(group, ids) for group in node.groups]
-    if node.needs:
-        edges = tuple(NewEdge(ids[one]) for one in node.needs)
-        gates.insert(0, NewGate(len(edges), edges))
-    return tuple(gates)
-
-
-def _numbered(name: str, number: int) -> str:
-    return name if number == 1 else f"{name}#{number}"
+    """A gate for all nodes that must succeed, and one for each other condition."""
+    gates = tuple([_gate(group, ids) for group in node.groups])
+    if not node.needs:
+        return gates
+    edges = tuple([NewEdge(ids[one]) for one in node.needs])
+    return (NewGate(len(edges), edges), *gates)
 
 
 def _with_items(plan: MapPlan, items: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from holdfast.client.flows import FlowHandle
@@ -12,7 +13,7 @@ from holdfast.declaring.building import FlowBuilder, upstreams
 from holdfast.declaring.nodes import Node
 from holdfast.enqueue.options import JobOptions, Seconds
 from holdfast.errors import BadFlow
-from holdfast.flow.graph import encode_graph, require_no_cycle
+from holdfast.flow.graph import encode_graph, is_in_order, require_no_cycle
 from holdfast.flow.model import (
     UNHELD,
     FlowId,
@@ -105,7 +106,7 @@ class FlowGraph(FlowBuilder):
             raise BadFlow(f"the flow {self.name!r} has no nodes: add some with flow.add(task, …)")
         waits_for = self._checked_edges()
         ids = self._ids = self._minted(unique)
-        needed = {one for some in waits_for.values() for one in some}
+        needed = set(chain.from_iterable(waits_for.values()))
         nodes = tuple(
             self._new_node(node, ids.of, is_sink=node not in needed) for node in self._nodes
         )
@@ -131,7 +132,7 @@ class FlowGraph(FlowBuilder):
         start whose answer was lost can be repeated."""
         known = self._ids
         if known is None:
-            flow = new_flow_id(unique)
+            flow = new_flow_id(unique, limited=any(node.job.buckets for node in self._nodes))
             return Ids(flow, unique, {node: new_node_id(flow) for node in self._nodes})
         if known.unique != unique or len(known.of) != len(self._nodes):
             raise BadFlow(f"the flow {self.name!r} has been started: build another one")
@@ -143,12 +144,13 @@ class FlowGraph(FlowBuilder):
         for name, nodes in self._apply_befores().items():
             raise BadFlow(f"{nodes[0]!r} is before {name!r}: the flow has no node of that name")
         waits_for = {node: upstreams(node) for node in self._nodes}
-        for some in waits_for.values():
-            for one in some:
-                self._own(one)
-        require_no_cycle(
-            {node.name: [one.name for one in some] for node, some in waits_for.items()}
-        )
+        if not is_in_order(waits_for):
+            for some in waits_for.values():
+                for one in some:
+                    self._own(one)
+            require_no_cycle(
+                {node.name: [one.name for one in some] for node, some in waits_for.items()}
+            )
         return waits_for
 
     def _last(self, needed: set[Node[Any]]) -> Node[Any] | None:

@@ -8,7 +8,15 @@ of the program.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import contextmanager
 from itertools import islice
 
@@ -19,7 +27,7 @@ WRITE_BATCH = 2_000
 MAKE_BATCH = 100
 
 Calls = Iterable[object] | AsyncIterable[object]
-Make = Callable[[object], NewJob]
+Make = Callable[[Sequence[object]], list[NewJob]]
 Write = Callable[[list[NewJob]], Awaitable[list[Inserted]]]
 Begin = Callable[[list[NewJob]], Callable[[], list[Inserted]]]
 """Begins to write a chunk, and answers with a function that waits until it is written."""
@@ -126,7 +134,7 @@ def _note(error: BaseException, written: list[Inserted]) -> None:
 async def _made(calls: Calls, make: Make) -> AsyncIterator[list[NewJob]]:
     jobs: list[NewJob] = []
     async for step in _steps(calls, MAKE_BATCH):
-        jobs += [make(call) for call in step]
+        jobs += make(step)
         if len(jobs) >= WRITE_BATCH:
             yield jobs
             jobs = []
@@ -137,8 +145,8 @@ async def _made(calls: Calls, make: Make) -> AsyncIterator[list[NewJob]]:
 
 def _made_sync(calls: Iterable[object], make: Make) -> Iterator[list[NewJob]]:
     iterator = iter(calls)
-    while jobs := [make(call) for call in islice(iterator, WRITE_BATCH)]:
-        yield jobs
+    while step := list(islice(iterator, WRITE_BATCH)):
+        yield make(step)
 
 
 async def _steps(calls: Calls, size: int) -> AsyncIterator[list[object]]:

@@ -16,7 +16,7 @@ from holdfast.job.ids import new_job_id
 from holdfast.job.passing import LineRule, Passed
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
-from holdfast.job.ties import NO_TIES, Tie
+from holdfast.job.ties import PERMITS
 from holdfast.job.unique import Unique, UniqueBy
 
 
@@ -31,6 +31,7 @@ class JobMaker:
         self._id = None if options.id is None else check_job_id(options.id)
         _check_chosen(task, options.unique, signature)
         self._line = options.line
+        self._stands_in_line = bool(self._line)
         _check_keys(task, self._line, signature)
         named = {name for _, name in self._line.arguments}
         self._read_line = self._given if signature is None else signature.reader_of(named)
@@ -45,8 +46,8 @@ class JobMaker:
         """The job of one call. Its own options win over `headers`."""
         options = self._options
         unique = None if options.unique is None else self._unique(options.unique, args)
-        return NewJob(
-            self._id or new_job_id(None if unique is None else unique.key),
+        given = (
+            self._id or new_job_id(unique.key if unique else None, limited=self._stands_in_line),
             self._task,
             options.queue,
             args,
@@ -59,10 +60,10 @@ class JobMaker:
             unique,
             options.tags,
             self._headers if headers is None else options.headers_json(headers),
-            int(Tie.PERMITS) if self._line else NO_TIES,
-            False,
-            *((*self._passed(args), options.weight) if self._line else ()),
         )
+        if not self._stands_in_line:
+            return NewJob(*given)
+        return NewJob(*given, PERMITS, False, *self._passed(args), options.weight)
 
     def _passed(self, args: str) -> Passed:
         return self._line.passed(self._task, self._read_line(args))

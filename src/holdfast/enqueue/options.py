@@ -121,7 +121,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.unique, UniqueBy) and self.unique.period is not None:
             _check_period(checks.wait("unique period", self.unique.period), self.retention)
         self.headers_json()
-        if self.cost:
+        if self.cost != {}:
             self._check_cost()
         if self.fair is not None:
             check_template("fair", self.fair)

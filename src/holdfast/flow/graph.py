@@ -7,6 +7,7 @@ longer needs, which nodes a retry re-opens, and what the counts of the gates sho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -16,10 +17,11 @@ from holdfast.flow.model import Losers, NewEdge, NewElements, NewGate, NewNode
 from holdfast.job.ids import JobId
 from holdfast.job.undo import Undo
 
+T = TypeVar("T")
 Gates = dict[JobId, tuple[NewGate, ...]]
 
 
-class GraphNode(msgspec.Struct, frozen=True, omit_defaults=True):
+class GraphNode(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One node. `map` is the name of the map that made it, `undo` who undoes it."""
 
     name: str
@@ -75,11 +77,11 @@ def encode_graph(
     returns: str | None = None,
     made_by: str | None = None,
 ) -> str:
-    written = tuple(
+    written = [
         GraphNode(node.name, node.job.id, node.job.task, node.gates, made_by, node.undo)
         for node in nodes
-    )
-    return encode_text(GraphText(written, dict(gates or {}), returns))
+    ]
+    return encode_text(GraphText(tuple(written), dict(gates or {}), returns))
 
 
 def encode_elements(new: NewElements, by: JobId) -> str:
@@ -141,7 +143,7 @@ class Graph:
 def require_no_cycle(waits_for: Mapping[str, Iterable[str]]) -> None:
     """Refuse a graph in which nodes wait for each other (Kahn's algorithm, over the whole graph).
     The error names one circle of them."""
-    if _is_in_order(waits_for):
+    if is_in_order(waits_for):
         return
     left = {name: set(needed) for name, needed in waits_for.items()}
     needed_by: dict[str, list[str]] = {name: [] for name in left}
@@ -160,13 +162,14 @@ def require_no_cycle(waits_for: Mapping[str, Iterable[str]]) -> None:
         raise FlowCycle(_circle(left))
 
 
-def _is_in_order(waits_for: Mapping[str, Iterable[str]]) -> bool:
-    """Whether every node stands behind all that it waits for, as most graphs are written down."""
-    seen: set[str] = set()
-    for name, needed in waits_for.items():
+def is_in_order(waits_for: Mapping[T, Iterable[T]]) -> bool:
+    """Whether every node stands behind all that it waits for, as most graphs are written down. Then
+    there is no cycle, and nobody waits for a node that is not there."""
+    seen: set[T] = set()
+    for node, needed in waits_for.items():
         if not seen.issuperset(needed):
             return False
-        seen.add(name)
+        seen.add(node)
     return True
 
 

@@ -18,7 +18,7 @@ import msgspec
 import uuid_utils
 
 from holdfast.errors import BadFlow
-from holdfast.job.ids import JobId, partition_bits
+from holdfast.job.ids import JobId, placed_id
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
 from holdfast.job.undo import Undo
@@ -26,11 +26,11 @@ from holdfast.job.undo import Undo
 FlowId = NewType("FlowId", str)
 
 
-def new_flow_id(beside: str | None = None) -> FlowId:
+def new_flow_id(beside: str | None = None, *, limited: bool = False) -> FlowId:
     """A UUIDv7, minted by the client. Its last three digits say in which partition the flow lies:
-    flows minted `beside` the same unique key lie in the same one."""
-    minted = str(uuid_utils.uuid7())
-    return FlowId(minted if beside is None else f"{minted[:-3]}{partition_bits(beside):03x}")
+    flows minted `beside` the same unique key lie in the same one, and flows of which a node passes
+    limits (`limited`) where all buckets are."""
+    return FlowId(placed_id(str(uuid_utils.uuid7()), beside, limited))
 
 
 def new_node_id(flow: FlowId) -> JobId:
@@ -136,6 +136,17 @@ class NewGate(msgspec.Struct, frozen=True, gc=False):
     @property
     def total(self) -> int:
         return len(self.edges)
+
+
+GATES_A_GROWTH = 1 << 20
+"""More than a node has, or is given by one growth."""
+
+
+def first_gate(epoch: int) -> int:
+    """The number of the first gate that a node gets when its flow comes to this epoch, on stores
+    that leave edges where they are: an edge of an earlier gate may still name a number that looks
+    free."""
+    return epoch * GATES_A_GROWTH
 
 
 class NewNode(msgspec.Struct, frozen=True, gc=False):

@@ -58,13 +58,13 @@ class Drift:
 
 async def find_drift(store: Store, flow: FlowInfo) -> Drift | None:
     """What is wrong with a flow, None if nothing is. A flow is read in several steps, and may move
-    between them: a difference counts only if it is the same when the flow is read again."""
+    between them: a difference counts only if the flow has not moved, and if it is the same when the
+    flow is read again."""
     first = await WholeFlow.read(store, flow)
     wrong = drift_of(flow, first.graph, first.nodes.values())
-    if not wrong:
+    if not wrong or await store.flows.get([flow.id]) != [flow]:
         return None
-    found = await store.flows.get([flow.id])
     again = await WholeFlow.read(store, flow)
-    if found != [flow] or drift_of(flow, again.graph, again.nodes.values()) != wrong:
+    if drift_of(flow, again.graph, again.nodes.values()) != wrong:
         return None
     return Drift(flow, wrong, mending_of(flow, again.graph, again.nodes.values()))

@@ -36,6 +36,10 @@ class Mode(StrEnum):
     PROCESS = "process"
 
 
+LOOP, PROCESS = Mode.LOOP, Mode.PROCESS
+"""As plain names, for what is asked of every attempt."""
+
+
 class Handler(msgspec.Struct, frozen=True, dict=True):
     """One registered function with its compiled signature. `also` has the names that its task had
     before; jobs of these names are run too. `redact` are paths that are never shown. A worker may

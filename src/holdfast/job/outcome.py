@@ -38,10 +38,10 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, times_taken
 from holdfast.job.retry import UniformRandom, exception_names
-from holdfast.job.state import UNDONE, JobState, require_legal
+from holdfast.job.state import SUCCEEDED, UNDONE, JobState, require_legal
 from holdfast.job.step import StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
-from holdfast.job.ties import BINDING, NO_TIES, Tie
+from holdfast.job.ties import BINDING, NO_TIES, NODE, PERMITS
 from holdfast.job.what import OF_ENDED, What
 
 LEFT = "left for a worker that can read it"
@@ -149,12 +149,12 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_plain_success_of_node(self) -> bool:
         """The same of a job that is tied to nothing but its flow."""
-        return self.ties & BINDING == Tie.NODE and self._only_returned
+        return self.ties & BINDING == NODE and self._only_returned
 
     @property
     def is_plain_success_with_permits(self) -> bool:
         """The same of a job that is tied to nothing but what limits have counted of it."""
-        return self.ties & BINDING == Tie.PERMITS and self._only_returned
+        return self.ties & BINDING == PERMITS and self._only_returned
 
     @property
     def _only_returned(self) -> bool:
@@ -194,7 +194,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         return Transition(
             job.id,
             job.fence,
-            JobState.SUCCEEDED,
+            SUCCEEDED,
             job.state,
             spend=1,
             keep_for=policy.retention.succeeded,

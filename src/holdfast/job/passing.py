@@ -83,8 +83,9 @@ class Passing(msgspec.Struct, frozen=True):
         """What the call costs. `given` was said for this call, and beats what the task says."""
         if self.cost == 1 and given is None:
             return 1
-        said = given if given is not None else self.cost
-        units = arguments.get(said) if isinstance(said, str) else said
+        units: object = self.cost if given is None else given
+        if given is None and isinstance(self.cost, str):
+            units = arguments.get(self.cost)
         what = f"task {task!r}: cost of limit {self.limit!r}"
         if not isinstance(units, int) or isinstance(units, bool) or not 1 <= units <= MOST_UNITS:
             raise BadOption(
@@ -184,7 +185,13 @@ def path_of(bucket: str) -> tuple[str, ...]:
             f"a path such as 'org/team', at most {DEEPEST_PATH} names deep, none of them empty"
         )
         raise BadOption(f"key of limit {limit!r}", expected, key)
-    return tuple(f"{limit}:{'/'.join(parts[:n])}" for n in range(1, len(parts) + 1))
+    return (*steps_to(bucket), bucket)
+
+
+def steps_to(bucket: str) -> tuple[str, ...]:
+    """The buckets that lead to this one by its path, without a check of the path."""
+    parts = bucket.split("/")
+    return tuple("/".join(parts[:n]) for n in range(1, len(parts)))
 
 
 def total_name(queue: str) -> str:

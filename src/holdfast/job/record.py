@@ -83,6 +83,9 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
         return Inserted(self.id, "created" if same else "taken")
 
 
+How = Literal["created", "existing", "replaced", "debounced", "taken"]
+
+
 class Inserted(msgspec.Struct, frozen=True, gc=False):
     """What became of one NewJob.
 
@@ -93,7 +96,7 @@ class Inserted(msgspec.Struct, frozen=True, gc=False):
     """
 
     id: JobId
-    how: Literal["created", "existing", "replaced", "debounced", "taken"]
+    how: How
 
 
 def times_taken(fence: int) -> int:

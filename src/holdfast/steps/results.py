@@ -17,6 +17,7 @@ KEPT = 1_000
 annotation is the same text or the same class."""
 
 ANYTHING = ResultType(Any, None)
+_BY_TEXT: dict[tuple[str, str], ResultType] = {}
 
 
 def result_type(function: Callable[..., Any]) -> ResultType:
@@ -29,38 +30,31 @@ def result_type(function: Callable[..., Any]) -> ResultType:
         return ANYTHING
     found = annotations["return"]
     if isinstance(found, str):
-        return _by_text(found, str(getattr(function, "__module__", "")), _Of(function))
+        return _by_text(found, str(getattr(function, "__module__", "")), function)
     try:
         return _by_annotation(found)
     except TypeError:  # an annotation that cannot be a key, such as one with a list in it
         return _made(found)
 
 
-class _Of:
-    """A function that stands beside the key of a cache and is no part of it."""
-
-    __slots__ = ("function",)
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Of)
-
-    def __hash__(self) -> int:
-        return 0
+def _by_text(text: str, module: str, function: Callable[..., Any]) -> ResultType:
+    """The module and the text say what is meant; the function is only where to look it up."""
+    known = _BY_TEXT.get((module, text))
+    if known is None:
+        if len(_BY_TEXT) >= KEPT:
+            _BY_TEXT.clear()
+        known = _BY_TEXT[module, text] = _by_annotation(_read(text, module, function))
+    return known
 
 
-@lru_cache(KEPT)
-def _by_text(text: str, module: str, of: _Of) -> ResultType:
-    names = getattr(inspect.unwrap(of.function), "__globals__", {})
+def _read(text: str, module: str, function: Callable[..., Any]) -> Any:
+    names = getattr(inspect.unwrap(function), "__globals__", {})
     try:
-        hints = typing.get_type_hints(_bare(text), names, include_extras=True)
+        return typing.get_type_hints(_bare(text), names, include_extras=True)["return"]
     except Exception as error:
         # Any exception: the text is code of the user's module.
         problem = f"an annotation that {module} can read, or none"
         raise BadOption("the result of a step's function", problem, text) from error
-    return _by_annotation(hints["return"])
 
 
 def _bare(text: str) -> Callable[[], None]:

@@ -154,7 +154,8 @@ class StepRunner:
             raise StepFailed(name, found.kind or "", found.message or "", found.tries)
         self._running += 1
         try:
-            return await self._tried(name, function, chosen, results, found)
+            tries = 0 if found is None else await self._tries_before(name, found)
+            return await self._tried(name, function, chosen, results, tries)
         finally:
             self._end_one()
 
@@ -164,9 +165,8 @@ class StepRunner:
         function: Callable[[], Any],
         chosen: Chosen,
         results: ResultType,
-        found: Step | None,
+        tries: int,
     ) -> Any:
-        tries = await self._tries_before(name, chosen, found)
         while True:
             tries += 1
             try:
@@ -217,9 +217,9 @@ class StepRunner:
             raise StepFailed(name, kind, message, tries) from error
         await self._pause(name, wait, tries=tries, kind=kind, message=message)
 
-    async def _tries_before(self, name: str, chosen: Chosen, found: Step | None) -> int:
+    async def _tries_before(self, name: str, found: Step) -> int:
         """How often earlier attempts tried this step; what is left of its wait is waited for."""
-        if found is None or found.until is None or found.kind is None:
+        if found.until is None or found.kind is None:
             return 0
         left = self._left_until(found.until)
         if left > 0:

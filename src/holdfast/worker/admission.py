@@ -20,12 +20,14 @@ import asyncio
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from holdfast.errors import Undecipherable
 from holdfast.handlers.registry import Mode
 from holdfast.job.ends import PutOff, Raised
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide, leave
+from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, times_taken
 from holdfast.job.retry import UniformRandom, exception_names
 from holdfast.reconcile.ruling import SUSPECT_SECONDS
@@ -73,7 +75,7 @@ class Admission:
         now = self._loop.time()
         attempts = self._in_time(self._attempts(claimed, now))
         if attempts:
-            self._meter.thin(attempts)
+            self._meter.choose(attempts)
             self._begin(admit(attempts, self._runner.running.values(), now))
 
     def _attempts(self, claimed: Sequence[Claimed], now: float) -> list[Attempt]:
@@ -190,13 +192,14 @@ def admit(
     uniform: UniformRandom = random.random,
 ) -> Admitted:
     """Decide about the attempts of one claim. Pure: nothing is begun or handed back here."""
-    admitted = Admitted()
+    if not any(map(is_careful, attempts)):
+        return Admitted(list(attempts))
+    admitted = Admitted(careful=True)
     suspects = []
     for attempt in attempts:
         if not is_careful(attempt):
             admitted.begin.append(attempt)
             continue
-        admitted.careful = True
         if attempt.job.ahead:
             admitted.hand_back.append(attempt)
         elif is_suspect(attempt):
@@ -210,13 +213,20 @@ def admit(
 
 def is_careful(attempt: Attempt) -> bool:
     """Whether this job may begin only if it was not claimed ahead."""
-    job, policy = attempt.job, attempt.policy
+    job = attempt.job
     return (
         job.crashes > 0
         or times_taken(job.fence) - 1 > job.attempts
-        or not policy.retry.allows(job.attempts + 1)
-        or policy.max_crashes <= 1
+        or _may_be_the_last(job.policy, job.attempts)
     )
+
+
+@lru_cache(maxsize=1024)
+def _may_be_the_last(policy_text: str, attempts: int) -> bool:
+    """Whether the next attempt after so many, or the first crash, is a job's last. This is asked of
+    every job, and most jobs share a policy."""
+    policy = decode_policy(policy_text)
+    return not policy.retry.allows(attempts + 1) or policy.max_crashes <= 1
 
 
 def is_suspect(attempt: Attempt) -> bool:

@@ -44,6 +44,10 @@ class Stop(Enum):
         return self in (Stop.TIMEOUT, Stop.DEADLINE, Stop.LOST)
 
 
+LOST = Stop.LOST
+"""As a plain name, for what is asked of every attempt."""
+
+
 class Answers(Protocol):
     """Who answers the requests of handlers (`Answering`)."""
 
@@ -64,16 +68,16 @@ class Attempt:
     `since` is when the job came from the store, and `ends_by` when its time is over; both are on
     the loop's clock. `task` is the slot that runs the handler, while it does. `begun` says that the
     function was called: before that, the attempt may wait for a slot, a thread or a child.
-    `weight` is how many attempts this one stands for when it is measured, 0 if another one stands
-    for it. `began_at` and `over_at` are when the function was called and when it ended, on the
-    monotonic clock, if somebody wants to know. `stuck` says that the attempt was ended while its
-    handler still holds its slot. `on_loop` says that a plain function is not running: hooks or
-    resources around it are, on the loop. `observed` is there only while somebody subscribes to job
-    events. `taken` is the end that the handler itself has written in a transaction of its own,
-    which may be open still. `error` is what the handler raised in this process, until its failure
-    is reported. `journal` is there once the handler has said something of a step, and `streams`
-    once it has written to one. `passed` is what the job passes, once the handler has named a limit,
-    and `spent` what it has reported of budgets.
+    `weight` is how many attempts this one stands for when it is measured, 0 if it is not chosen for
+    that: another one stands for it. `began_at` and `over_at` are when the function was called and
+    when it ended, on the monotonic clock, if somebody wants to know. `stuck` says that the attempt
+    was ended while its handler still holds its slot. `on_loop` says that a plain function is not
+    running: hooks or resources around it are, on the loop. `observed` is there only while somebody
+    subscribes to job events. `taken` is the end that the handler itself has written in a
+    transaction of its own, which may be open still. `error` is what the handler raised in this
+    process, until its failure is reported. `journal` is there once the handler has said something
+    of a step, and `streams` once it has written to one. `passed` is what the job passes, once the
+    handler has named a limit, and `spent` what it has reported of budgets.
     """
 
     __slots__ = (
@@ -113,7 +117,7 @@ class Attempt:
         self.stop: Stop | None = None
         self.cancel_requested = False
         self.begun = False
-        self.weight = 1
+        self.weight = 0
         self.began_at = self.over_at = 0.0
         self.ended = False
         self.stuck = False

@@ -13,7 +13,7 @@ from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
 from holdfast.handlers import forks
 from holdfast.handlers.exceptions import end_of, refused, value_of
 from holdfast.handlers.processes import Processes
-from holdfast.handlers.registry import Mode
+from holdfast.handlers.registry import LOOP, PROCESS, Mode
 from holdfast.handlers.threads import Threads
 from holdfast.job import fingerprint  # noqa: F401 - or the first failure would wait for its patterns
 from holdfast.job.ends import (
@@ -26,7 +26,7 @@ from holdfast.job.ends import (
     TimedOut,
 )
 from holdfast.job.outcome import Transition, decide, undecidable
-from holdfast.worker.attempt import Attempt, Stop, with_spent
+from holdfast.worker.attempt import LOST, Attempt, Stop, with_spent
 from holdfast.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Executor:
 
     async def _call(self, attempt: Attempt) -> End:
         job, handler = attempt.job, attempt.handler
-        if handler.mode is Mode.PROCESS and handler.surroundings is None:
+        if handler.mode is PROCESS and handler.surroundings is None:
             return self._within_limit(attempt, await self._in_process(attempt, {}))
         try:
             signature = handler.signature
@@ -106,7 +106,7 @@ class Executor:
             return refused(error)
         if handler.surroundings is not None:
             value = await self._surrounded(attempt, handler.surroundings, args, kwargs)
-        elif handler.mode is Mode.LOOP:
+        elif handler.mode is LOOP:
             attempt.begun = True
             if attempt.weight:
                 attempt.began_at = monotonic()
@@ -198,7 +198,7 @@ def _capacity(options: WorkerOptions, slots: int) -> dict[Mode, int]:
 def settle(attempt: Attempt, end: End) -> Transition | None:
     """How the attempt ended, and what it was told to do, together give the transition to write.
     None when the attempt is no longer this worker's to end."""
-    if attempt.stop is Stop.LOST:
+    if attempt.stop is LOST:
         return None
     journal = attempt.journal
     if journal is not None:

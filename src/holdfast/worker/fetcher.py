@@ -316,12 +316,17 @@ class Fetcher:
 
     def _give_back(self, wants: list[Want], claimed: Sequence[Claimed]) -> None:
         """Give back the permits for which no job came. A queue that gave all that was asked for
-        may have more."""
+        may have more. A job of a queue that was not asked for is a defect of the store; it runs
+        all the same, and takes the permit that its end will give back."""
         got = Counter(map(_queue, claimed))
         for want in wants:
-            self._permits.give(want.queue, want.limit - got[want.queue])
-            if got[want.queue] == want.limit and want.queue in self._permits.slots:
+            came = got.pop(want.queue, 0)
+            self._permits.give(want.queue, want.limit - came)
+            if came == want.limit and want.queue in self._permits.slots:
                 self._hungry.add(want.queue)
+        for queue, jobs in got.items():
+            self._permits.take(queue, jobs)
+            self._events.error("fetcher.queue_not_asked", queue=queue, jobs=jobs)
 
     def _learn(self, asked: set[str], claimed: Sequence[Claimed]) -> None:
         if claimed:

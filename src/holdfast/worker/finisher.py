@@ -17,7 +17,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from operator import attrgetter
 
 import msgspec
@@ -25,7 +25,7 @@ import msgspec
 from holdfast.errors import RowRefused, StoreRefuses, StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import UNWRITABLE, Transition, unwritable
-from holdfast.job.state import ENDED, JobState
+from holdfast.job.state import ENDED, SUSPENDED, JobState
 from holdfast.job.text import describe
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
@@ -112,7 +112,7 @@ class Finisher:
         if not self._pending:
             self._since = time.monotonic()
         self._pending.append(transition)
-        if transition.to is JobState.SUSPENDED:
+        if transition.to is SUSPENDED:
             self._sleeps.begin(transition)
         if attempt is not None:
             if attempt.weight and attempt.begun:
@@ -285,9 +285,10 @@ class Finisher:
     def _measure(self, batch: Sequence[Transition], verdicts: Sequence[Verdict]) -> None:
         now, measured = time.monotonic(), self._measured
         try:
-            ends = dict(zip(map(_id, batch), zip(batch, verdicts, strict=True), strict=True))
-            for job_id in ends.keys() & measured.keys():  # mostly far fewer than ends
-                (transition, verdict), (fence, attempt) = ends[job_id], measured[job_id]
+            places = dict(zip(map(_id, batch), count(), strict=False))
+            for job_id in places.keys() & measured.keys():  # mostly far fewer than ends
+                transition, verdict = batch[places[job_id]], verdicts[places[job_id]]
+                fence, attempt = measured[job_id]
                 if fence != transition.fence:
                     continue
                 if verdict.accepted:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 
 from holdfast.events import Events
 from holdfast.job.ids import new_worker_id
@@ -52,7 +52,14 @@ MINUTES_KEPT = 2
 """So many minutes before the newest one are kept although they are written: an end may still belong
 to one of them."""
 
-_pair_of = attrgetter("job.queue", "job.task")
+
+def _by_pair(attempts: Sequence[Attempt]) -> Iterable[tuple[Pair, Sequence[Attempt]]]:
+    """In their order. Most claims bring jobs of one pair."""
+    pairs = [(attempt.job.queue, attempt.job.task) for attempt in attempts]
+    if pairs.count(pairs[0]) == len(pairs):
+        return [(pairs[0], attempts)]
+    both = groupby(zip(pairs, attempts, strict=True), itemgetter(0))
+    return ((pair, [one for _, one in some]) for pair, some in both)
 
 
 class MinuteRow:
@@ -146,22 +153,30 @@ class Meter:
 
     # Measuring ------------------------------------------------------------------------------
 
-    def thin(self, attempts: Sequence[Attempt]) -> None:
-        """Choose which attempts of a claim are measured. Mostly all are, and nothing is to be
-        done. A claim of many hundreds is a burst that nothing has told of yet."""
+    def choose(self, attempts: Sequence[Attempt]) -> None:
+        """Choose which attempts of a claim are measured: each, unless many end. A claim of many
+        hundreds is a burst that nothing has told of yet."""
         least = len(attempts) // ENOUGH_MORE
         if least < 2 and not self._thins:
+            for attempt in attempts:
+                attempt.weight = 1
             return
-        for pair, some in groupby(attempts, _pair_of):
+        for pair, some in _by_pair(attempts):
             pace = self._paces.get(pair) or self._new_pace(pair)
-            every, unseen = max(pace.every, least), pace.unseen
-            for attempt in some:
-                unseen += 1
-                if unseen < every:
-                    attempt.weight = 0
-                else:
-                    attempt.weight, unseen = unseen, 0
-            pace.unseen = unseen
+            self._choose_some(pace, max(pace.every, least), some)
+
+    def _choose_some(self, pace: PairPace, every: int, attempts: Sequence[Attempt]) -> None:
+        """Every `every`-th of a pair's, counted on from the claim before. What is not chosen is not
+        touched: those are nearly all."""
+        first = max(0, every - pace.unseen - 1)
+        chosen = attempts[first::every]
+        for attempt in chosen:
+            attempt.weight = every
+        if chosen:
+            chosen[0].weight = pace.unseen + first + 1
+            pace.unseen = (len(attempts) - first - 1) % every
+        else:
+            pace.unseen += len(attempts)
 
     def observe(self, attempt: Attempt, transition: Transition, now: float) -> None:
         """The store has accepted this end, now by the monotonic clock. An attempt that was handed

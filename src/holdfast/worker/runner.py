@@ -9,9 +9,9 @@ slot until it returns, so that no more handlers run than there are slots.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
+from itertools import groupby
 from operator import attrgetter
 
 from holdfast.job.ends import End, HandedBack
@@ -29,7 +29,7 @@ from holdfast.worker.timeouts import Timeouts
 
 UNFINISHED = HandedBack()
 
-_ends_by = attrgetter("ends_by")
+_ends_by, _queue = attrgetter("ends_by"), attrgetter("job.queue")
 
 
 def _nobody(attempt: Attempt, transition: Transition) -> None:
@@ -96,15 +96,11 @@ class Runner:
 
     def dispatch(self, attempts: Sequence[Attempt]) -> None:
         """Give attempts to their lanes, in this order."""
-        by_queue: defaultdict[str, list[Attempt]] = defaultdict(list)
-        for attempt in attempts:
-            job = attempt.job
-            self.running[job.id] = attempt
-            by_queue[job.queue].append(attempt)
+        self.running.update({attempt.job.id: attempt for attempt in attempts})
         soonest = min(map(_ends_by, attempts), default=NEVER)
         if soonest != NEVER:
             self._timeouts.watch(soonest)
-        for queue, some in by_queue.items():
+        for queue, some in groupby(attempts, _queue):
             self.quiet.clear()
             self._lanes[queue].put(some)
 

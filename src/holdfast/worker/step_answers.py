@@ -29,6 +29,7 @@ from holdfast.job.sealed import is_sealed, read_envelope, why_closed
 from holdfast.job.signal import Recalled, Signal
 from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
+from holdfast.steps import calls  # noqa: F401 - or the first step of a worker would wait for it
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.journal import Journal, TooMuch
 from holdfast.worker.setup import WorkerSetup
