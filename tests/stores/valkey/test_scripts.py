@@ -43,6 +43,13 @@ def test_a_constant_that_nobody_declares_is_an_error(
         script.__wrapped__("jobs/claim")
 
 
+def test_parts_that_fill_a_table_stand_behind_all_that_they_use() -> None:
+    text = script("jobs/finish").text
+    made = text.index("local permits = setmetatable(")
+    assert text.index("local moment =") < text.index("local function line(") < made
+    assert made < text.index("function permits.limit_of(") < text.index("local function flush(")
+
+
 @pytest.mark.parametrize("verb", verbs())
 def test_a_script_compiles(server: ThrowawayValkey, verb: str) -> None:
     """Lua allows 200 local names, and a function 60 of an enclosing one."""

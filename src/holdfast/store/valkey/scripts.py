@@ -10,6 +10,10 @@ The loader turns the header into locals of these names, so that a script reads `
 parts that it uses itself. A call gives its arguments by name and is checked against the header: an
 argument too many, or one missing, is an error here and not a nil in Lua.
 
+Lua makes every function of a script anew at each call. The parts that a call seldom needs say
+`-- fills: <table>`: their functions all lie in this one table, and are made when a script first
+asks the table for one of them. `next(<table>)` is nil before that.
+
 A name in capitals that a script does not declare is one of `constants.py`, mostly the position of a
 value in a row. The loader declares the constants that the script uses; a name that `constants.py`
 does not know is an error.
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -35,6 +39,12 @@ _NO_CODE = re.compile(r"--[^\n]*|'[^'\n]*'")
 _CAPITALS = re.compile(r"\b[A-Z][A-Z_]*\b")
 _PIECES = re.compile(f"{_NO_CODE.pattern}|{_CAPITALS.pattern}")
 _OWN_CONSTANTS = re.compile(r"^\s*local ([A-Z][A-Z_, ]*) =", re.MULTILINE)
+_FILLED = """\
+local {table} = setmetatable({{}}, {{__index = function({table}, name)
+setmetatable({table}, nil)
+{parts}
+return {table}[name]
+end}})"""
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -61,7 +71,7 @@ class Script:
 def script(verb: str) -> Script:
     text = _read(f"{verb}.lua")
     keys, arguments = _declared(verb, text, "KEYS"), _declared(verb, text, "ARGV")
-    code = "\n".join([*(_read(f"parts/{part}.lua") for part in _parts(verb, text)), text])
+    code = "\n".join([*_texts(verb, _parts(verb, text)), text])
     shared = _constants(verb, code)
     plain = {name: value for name, value in shared.items() if not value.startswith("{")}
     whole = "\n".join(
@@ -90,6 +100,19 @@ def _parts(verb: str, text: str) -> list[str]:
     for part in _declared(verb, text, "uses"):
         found |= dict.fromkeys([*_parts(verb, _read(f"parts/{part}.lua")), part])
     return list(found)
+
+
+def _texts(verb: str, parts: Sequence[str]) -> Iterator[str]:
+    """The texts of parts, in the order in which Lua has to read them. Parts that fill a table stand
+    together, behind all that they use."""
+    texts = {part: _read(f"parts/{part}.lua") for part in parts}
+    late = {part: name for part in parts for name in _declared(verb, texts[part], "fills")}
+    needed = {used for part in late for used in _parts(verb, texts[part])} - late.keys()
+    yield from (texts[part] for part in parts if part in needed)
+    for table in dict.fromkeys(late.values()):
+        filling = "\n".join(texts[part] for part, filled in late.items() if filled == table)
+        yield _FILLED.format(table=table, parts=filling)
+    yield from (texts[part] for part in parts if part not in needed and part not in late)
 
 
 def _constants(verb: str, code: str) -> dict[str, str]:

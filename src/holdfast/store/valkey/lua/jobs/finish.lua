@@ -131,7 +131,9 @@ local function apply(move, record)
         move[MOVE_TO], move[MOVE_WHAT], move[MOVE_MESSAGE] = 'ready', 'resumed', SIGNAL_IS_THERE
     end
     local row = move[MOVE_TO] ~= 'succeeded' and seen(record)
-    permits.ends(move[MOVE_SETTLES], move[MOVE_SPENT])
+    if record[BUCKETS] or record[TOTAL] then
+        permits.ends(move[MOVE_SETTLES], move[MOVE_SPENT])
+    end
     spend(move, record)
     go(move, record)
     if record[STATE] == 'suspended' then
@@ -163,7 +165,9 @@ for bucket, hint in pairs(drained) do
     row[BUCKET_SHUT_UNTIL], row[BUCKET_THROTTLES] =
         cool_window(row[BUCKET_SHUT_UNTIL], row[BUCKET_THROTTLES], hint, FRESH_SETTINGS)
 end
-permits.save()
+if next(drained) then
+    permits.save()
+end
 write_failures()
 
 local answer, cooling = {}, {}

@@ -1,6 +1,6 @@
 -- Let live jobs go on without a deadline.
 -- KEYS: partition
--- ARGV: chosen
+-- ARGV: now chosen
 -- uses: unrefused record counts changes names places
 --
 -- `chosen`: ids. Answers the jobs that had a deadline.

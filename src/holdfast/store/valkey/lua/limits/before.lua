@@ -1,6 +1,6 @@
 -- Of ready jobs with limits that are not the first of their lines: the job, and the one that is first, …
 -- KEYS: partition
--- ARGV: chosen
+-- ARGV: now chosen
 -- uses: record limited
 local answer, asked = {}, cmsgpack.unpack(chosen)
 load(asked)

@@ -2,6 +2,7 @@
 --
 -- A bucket at which lines are parked (parking.lua), and that time will open, stands in `opening`.
 -- uses: kinds record
+-- fills: permits
 do
     local kinds = permits.kinds
     local BUCKET_BATCH = 2000

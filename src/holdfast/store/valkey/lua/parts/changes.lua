@@ -163,9 +163,11 @@ local function flush()
     end
     write_counts()
     note_holders()
-    for queue, lines in pairs(permits.write()) do
-        local message = 'ready:' .. queue
-        woken[message] = (woken[message] or 0) + lines
+    if next(permits) then -- somebody has asked for it
+        for queue, lines in pairs(permits.write()) do
+            local message = 'ready:' .. queue
+            woken[message] = (woken[message] or 0) + lines
+        end
     end
     write_happenings()
     for n = 1, #after_all do

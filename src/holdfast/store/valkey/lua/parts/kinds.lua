@@ -1,6 +1,8 @@
 -- The arithmetic of the kinds of limits, as `holdfast.limits.admission` states it: a row of a bucket, and the
 -- settings that count for it. All numbers are whole and below 2^53, where Lua has them exactly.
-local permits = {kinds = {}}
+-- uses: time
+-- fills: permits
+permits.kinds = {}
 
 do
     local kinds = permits.kinds

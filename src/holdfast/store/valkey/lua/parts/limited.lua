@@ -1,6 +1,7 @@
 -- Jobs with limits: the lines that they stand in while they are ready, and what they give back when they no
 -- longer run. Noted job by job, and written by `flush`.
 -- uses: names parking
+-- fills: permits
 do
     local kinds = permits.kinds
     local LINE_BATCH, MOST_WOKEN = 1000, 1000

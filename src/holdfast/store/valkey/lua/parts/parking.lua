@@ -4,6 +4,7 @@
 -- `parked:<bucket>`: by priority, then turn. A line whose first job can never pass the bucket stands behind all
 -- others.
 -- uses: buckets
+-- fills: permits
 do
     local NEVER = 1000000000000 -- added to the priority of a line whose first job never passes
 
