@@ -31,3 +31,17 @@ async def wait_until(
 async def _truth(holds: Condition) -> bool:
     answer = holds()
     return await answer if inspect.isawaitable(answer) else answer
+
+
+SPINS = 1_000_000
+SECONDS_OF_SPINS = 0.07
+"""What they take on an idle machine of 2026."""
+
+
+def slowness() -> float:
+    """How many times as long as on an idle machine everything takes just now: others use the
+    processors, or the host gives fewer of them. A test whose bound is in seconds multiplies it."""
+    began, spun = time.monotonic(), 0
+    while spun < SPINS:
+        spun += 1
+    return max(1.0, (time.monotonic() - began) / SECONDS_OF_SPINS)

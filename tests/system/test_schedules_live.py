@@ -27,7 +27,7 @@ from tests.support.backends import Backend, opened, siblings
 from tests.support.flaky import FlakyStore, Line
 from tests.support.rolling import rolling_restarts
 from tests.support.schedule_scene import QUEUE, TASK, Scene
-from tests.support.waiting import wait_until
+from tests.support.waiting import slowness, wait_until
 
 ON_TIME = 0.25
 
@@ -185,13 +185,15 @@ async def test_ten_thousand_scopes_are_planned_without_holding_up_another_schedu
     backend: Backend,
 ) -> None:
     """The best of three: other tests use the same cores meanwhile."""
-    rounds: list[tuple[float, float]] = []
+    rounds: list[tuple[float, float, float]] = []
     while len(rounds) < 3:
+        slow = slowness()
         took, late = await ten_thousand_scopes(backend)
-        if took < 10 and late < 1:
+        slow = max(slow, slowness())
+        if took < 10 * slow and late < 1:
             return
-        rounds.append((took, late))
-    raise AssertionError(f"seconds for all scopes, and the other's lateness: {rounds}")
+        rounds.append((took, late, slow))
+    raise AssertionError(f"seconds for all scopes, the other's lateness, slowness: {rounds}")
 
 
 async def ten_thousand_scopes(backend: Backend) -> tuple[float, float]:
@@ -209,7 +211,7 @@ async def ten_thousand_scopes(backend: Backend) -> tuple[float, float]:
             return "" in cursors and cursors[""] >= anchor
 
         async with evaluating(scene.evaluator):
-            await wait_until(all_planned, 30, "all scopes planned", look_every=0.1)
+            await wait_until(all_planned, 90, "all scopes planned", look_every=0.1)
         planned = await store.schedules.history("many", limit=20_000)
         assert len(planned) == 10_000
         took = max((row.recorded_at - row.at).total_seconds() for row in planned)
