@@ -40,7 +40,7 @@ endif
 demo: $(READY) ## Watch jobs of every kind run on an embedded SQLite file
 	@$(BIN)/holdfast demo $(ARGS)
 
-test: $(READY) ## Check, then run every test but cluster, chaos, soak and bench
+test: $(READY) ## Run the check and every test but cluster, chaos, soak and bench
 	@$(PYTEST) --processes $(WORKERS) --beside '$(MAKE_COMMAND) --no-print-directory check' --durations=10 --durations-min=0.5 $(ARGS)
 
 check: $(READY) ## Lint, formatting, strict types, import layers

@@ -10,8 +10,8 @@ Each process has a stretch of the tests to begin with, and keeps their order, so
 share their fixtures. A process that has nothing left takes the last half of the longest stretch.
 A test whose process dies has failed; another process goes on with the stretch.
 
-One process leaves a core idle: so another command may run beside the collection. No test begins
-before that command has ended well.
+Another command may run beside: one process that collects leaves a core idle. If that command fails,
+no more tests are run.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from _pytest.runner import runtestprotocol
 
 BESIDE = pytest.StashKey[subprocess.Popen[bytes]]()
 OWN = "of-process-"
+LOOK_SECONDS = 0.2
 SHARE = 20
 """Tests that a process is given at a time. Nobody can take them from it."""
 
@@ -51,13 +52,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Literal[True] | None:
-    if session.config.stash[BESIDE].wait():
-        pytest.exit(f"failed: {session.config.getoption('beside')}", returncode=1)
     processes = session.config.getoption("processes")
     if not processes or session.config.option.collectonly or session.testsfailed:
         return None  # pytest goes on by itself
     Spread(session, processes).run()
     return True
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.stash[BESIDE].wait():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if config.stash[BESIDE].returncode:
+        terminalreporter.write_line(f"failed: {config.getoption('beside')}", red=True)
 
 
 def folders_of(config: pytest.Config) -> pytest.TempPathFactory:
@@ -121,9 +132,11 @@ class Spread:
             for number in range(self._processes):
                 self._fork(number)
             while self._running:
-                for line in wait(list(self._running)):
+                for line in wait(list(self._running), LOOK_SECONDS):
                     assert isinstance(line, Connection)
                     self._hear(self._running[line])
+                if self._session.config.stash[BESIDE].poll():
+                    raise self._session.Failed("the command beside has failed")
         finally:
             for process in self._running.values():
                 process.exit_code()
