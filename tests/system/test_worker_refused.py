@@ -200,6 +200,7 @@ async def nothing_is_lost(fault: Fault) -> None:
                 assert worker.health()["store_says"]
             finally:
                 await fault.undo()
+            await wait_until(lambda: serves(store), 5, "a connection that nobody refuses")
             for job_id in ids:
                 await shop.until(job_id, lambda job: job.state is not JobState.RUNNING)
             await worker.drain()
@@ -209,6 +210,15 @@ async def nothing_is_lost(fault: Fault) -> None:
         }
         assert sorted(runs) == list(range(6))
         assert await store.jobs.count(JobFilter()) == {JobState.SUCCEEDED: 6}
+
+
+async def serves(store: Store) -> bool:
+    """What is asked right after the fault shares a connection that was begun before its end."""
+    try:
+        await store.now()
+    except StoreRefuses:
+        return False
+    return True
 
 
 def counted_finishes(store: Store) -> list[int]:
