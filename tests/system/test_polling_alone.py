@@ -1,6 +1,6 @@
 """Where wakeups cannot be heard (behind a pooler, `listen=false`), a poll finds everything:
-delayed jobs, retries, cancels and new schedules are no later than `poll` and half a second of an idle
-machine."""
+delayed jobs, retries, cancels and new schedules are no later than `poll` and half a second of an
+idle machine."""
 
 from __future__ import annotations
 

@@ -71,9 +71,9 @@ async def test_a_caller_with_an_old_snapshot_cannot_lose_a_join(url: str, scene:
 
 @pytest.mark.parametrize("end", [Returned("1"), FAILED], ids=["returned", "failed"])
 async def test_no_table_is_read_as_a_whole(url: str, scene: Scene, end: Returned) -> None:
-    """Not even where it is so small that the planner would rather do that. The functions forbid it by
-    themselves, as `golden/postgres_schema.txt` has it. The statement around them may do it where
-    statistics say how small a table is, and is kept from that here."""
+    """Not even where it is so small that the planner would rather do that. The functions forbid
+    it by themselves, as `golden/postgres_schema.txt` has it. The statement around them may do it
+    where statistics say how small a table is, and is kept from that here."""
     graph: dict[str, Waits] = {"a": [], "b": ["a"], "c": any_of("a", "b", cancel=True), "d": ["c"]}
     trips = [await Trip.begin(scene, graph) for _ in range(20)]
     await trips[0].claim()
