@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -16,6 +17,7 @@ CONFIRMING = {"default": settings(max_examples=12), "chaos": settings(max_exampl
 STEPS = {"default": 40, "chaos": 100}
 
 
+@pytest.mark.long
 def test_what_is_always_true_stays_true_whatever_happens(backend: Backend) -> None:
     profile = os.environ.get("HYPOTHESIS_PROFILE", "default")
     machine = type("Machine", (LimitMachine,), {"backend": backend})

@@ -34,7 +34,7 @@ ADDRESS = "https://git.example.org/holdfast"
 QUIET_PIP = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 LINK = re.compile(r"\]\(([^)]*)\)")
 
-pytestmark = pytest.mark.timeout(300)  # installing waits for the package index
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]  # installing waits for the package index
 
 
 @pytest.fixture(scope="session")
