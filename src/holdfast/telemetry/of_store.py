@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from holdfast.job.serving import choice_of
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.facts import SlotFacts, reconciled
@@ -61,8 +62,11 @@ class Figures(msgspec.Struct, frozen=True):
     def is_paused(self, queue: QueueInfo) -> bool:
         return queue.paused or self.paused.everything
 
-    def is_served(self, queue: str) -> bool:
-        return any(worker.serves(queue) for worker in self.available)
+    @property
+    def choices(self) -> set[str]:
+        """The queues and patterns that workers serve. Most workers serve the same as others, so
+        each queue is compared with these and not with every worker."""
+        return {choice for worker in self.available for choice in worker.queues}
 
 
 def store_families(kind: str, figures: Figures | None) -> list[Family]:
@@ -78,13 +82,13 @@ def _families(figures: Figures) -> Iterator[Family]:
     yield Family.of(metrics.JOBS, _moves(figures.totals))
     yield from _times(figures.times)
     yield Family.of(metrics.QUEUE_JOBS, _jobs(figures))
-    queues = figures.queues
+    queues, served = figures.queues, figures.choices
     label = _label(queue.name for queue in queues)
     for metric, values in (
         (metrics.QUEUE_LAG, [queue.oldest_ready_age or 0.0 for queue in queues]),
         (metrics.QUEUE_PAUSED, [int(figures.is_paused(queue)) for queue in queues]),
         (metrics.QUEUE_COOLING, [queue.cooling_for or 0.0 for queue in queues]),
-        (metrics.QUEUE_UNSERVED, [int(not figures.is_served(queue.name)) for queue in queues]),
+        (metrics.QUEUE_UNSERVED, [int(choice_of(one.name, served) is None) for one in queues]),
     ):
         named = zip((queue.name for queue in queues), values, strict=True)
         yield _worst(metric, label, named)
