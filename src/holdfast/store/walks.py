@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from holdfast.job.record import Job
-from holdfast.store.contract.reading import LOOK_SECONDS
+from holdfast.store.contract.reading import Look
 from holdfast.store.contract.records import Page
 
 FIRST_LOOK = 1_000
@@ -37,23 +37,24 @@ class Walk:
         self,
         limit: int,
         cursor: str | None,
-        look: int,
-        *,
-        seconds: float = LOOK_SECONDS,
+        look: Look,
+        usual: int = NEXT_LOOK,
         most: int | None = None,
+        *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`most`: how many jobs there are to be found, where that is known."""
+        """`usual`: how many jobs the store looks at, unless it is told. `most`: how many there are
+        to be found, where that is known."""
         self.found: list[str] = []
         self.cursor = cursor
         self.looked_at = 0
         self._limit = limit
-        self._look = max(1, look)
+        self._look = max(1, look.jobs or usual)
         self._wanted = limit + 1 if most is None else min(limit + 1, most)
         self._ended = False
         self._clock = clock
         self._now = clock()
-        self._until = self._now + seconds
+        self._until = self._now + look.seconds
         self._in_time = FIRST_LOOK
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
+
 from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job, Live
@@ -12,8 +14,16 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.records import Outcome, Page
 
-LOOK_SECONDS = 0.05
-"""After so long a page looks no further, unless it is told."""
+
+class Look(msgspec.Struct, frozen=True):
+    """How far a page looks: at no more than so many `jobs` (None: as many as the store reads in
+    some tens of milliseconds, if they are in memory), and at no others once `seconds` are over."""
+
+    jobs: int | None = None
+    seconds: float = 0.05
+
+
+USUAL_LOOK = Look()
 
 
 class ReadingById(Protocol):
@@ -43,20 +53,14 @@ class Reading(ReadingById, Protocol):
         ...
 
     async def page(
-        self,
-        which: JobFilter,
-        limit: int,
-        cursor: str | None = None,
-        look: int | None = None,
-        seconds: float = LOOK_SECONDS,
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: Look = USUAL_LOOK
     ) -> Page:
         """Jobs newest first, every filter applied before the limit; `errors` holds the
         newest entry only. The cursor stays right while jobs come, move and go.
 
-        It looks at no more than `look` jobs (None: as many as the store reads in some tens of
-        milliseconds, if they are in memory), and begins to look at no others when `seconds` are
-        over. So a page of a rare filter may be incomplete, but each page looks at some jobs. Who
-        follows the cursors until there is none gets every job that the filter means.
+        It looks only as far as `look` says. So a page of a rare filter may be incomplete, but each
+        page looks at some jobs. Who follows the cursors until there is none gets every job that the
+        filter means.
         """
         ...
 

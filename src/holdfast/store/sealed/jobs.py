@@ -15,7 +15,7 @@ from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.joining import JobsWithin, Work
-from holdfast.store.contract.reading import LOOK_SECONDS
+from holdfast.store.contract.reading import USUAL_LOOK, Look
 from holdfast.store.contract.records import Outcome, Page, ProgressReport, Verdict, Want
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.sealed.audit import SealedAudit
@@ -133,17 +133,12 @@ class SealedJobs(SealedWithin):
         return await self._jobs.report_progress([self._records.report(one) for one in reports])
 
     async def page(
-        self,
-        which: JobFilter,
-        limit: int,
-        cursor: str | None = None,
-        look: int | None = None,
-        seconds: float = LOOK_SECONDS,
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: Look = USUAL_LOOK
     ) -> Page:
         search = Search.of(which, self._records)
         if search is not None:
-            return await search.page(self._jobs, limit, cursor, look, seconds)
-        found = await self._jobs.page(which, limit, cursor, look, seconds)
+            return await search.page(self._jobs, limit, cursor, look)
+        found = await self._jobs.page(which, limit, cursor, look)
         return self._records.page(found)
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:

@@ -13,7 +13,7 @@ from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.body import BODY, LISTS, SHOWN
 from holdfast.store.contract.filters import JobFilter
-from holdfast.store.contract.reading import LOOK_SECONDS
+from holdfast.store.contract.reading import USUAL_LOOK, Look
 from holdfast.store.contract.records import Outcome, Page
 from holdfast.store.sqlite.filtering import arms_of, parameters
 from holdfast.store.sqlite.rows import (
@@ -57,14 +57,9 @@ class SqliteReading(Verbs):
         return await self._writer.read(lambda tx: ahead(tx, job_id))
 
     async def page(
-        self,
-        which: JobFilter,
-        limit: int,
-        cursor: str | None = None,
-        look: int | None = None,
-        seconds: float = LOOK_SECONDS,
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: Look = USUAL_LOOK
     ) -> Page:
-        return await self._writer.read(lambda tx: page(tx, which, limit, cursor, look, seconds))
+        return await self._writer.read(lambda tx: page(tx, which, limit, cursor, look))
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
         return await self._writer.read(lambda tx: count(tx, which))
@@ -155,15 +150,14 @@ def page(
     which: JobFilter,
     limit: int,
     cursor: str | None = None,
-    look: int | None = None,
-    seconds: float = LOOK_SECONDS,
+    look: Look = USUAL_LOOK,
 ) -> Page:
     meant, most = _spelled_out(tx, which)
     if not (arms := arms_of(meant)):
         return NO_JOBS
     values = parameters(meant)
     usual = LOOK_AT_JSON if meant.args and values["args_piece"] is None else LOOK
-    walk = Walk(limit, cursor, look or usual, seconds=seconds, most=most)
+    walk = Walk(limit, cursor, look, usual, most)
     sql = script("jobs/page").replace("{{walk}}", arms)
     while step := walk.step:
         _take(tx, walk, sql, values, step)

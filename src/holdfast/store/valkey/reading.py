@@ -20,7 +20,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Job, Live
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.filters import JobFilter
-from holdfast.store.contract.reading import LOOK_SECONDS
+from holdfast.store.contract.reading import USUAL_LOOK, Look
 from holdfast.store.contract.records import Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
@@ -82,19 +82,14 @@ class ValkeyReading(ValkeyVerbs):
         return min(COUNTED_AHEAD, sum(counted))
 
     async def page(
-        self,
-        which: JobFilter,
-        limit: int,
-        cursor: str | None = None,
-        look: int | None = None,
-        seconds: float = LOOK_SECONDS,
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: Look = USUAL_LOOK
     ) -> Page:
         """The tallies are older than what the walk sees, so they only say whether there is
         anything: a walk that ended at their number could miss a job that was there all the time."""
         test = await self._filtering(which)
         if test is None:
             return NO_JOBS
-        walk, jobs = Walk(limit, cursor, look or LOOK, seconds=seconds), list[Job]()
+        walk, jobs = Walk(limit, cursor, look, LOOK), list[Job]()
         while step := min(walk.step, READ_BATCH if test.narrows else walk.room):
             ids = await self._newest(test, walk.cursor, step)
             passed = list(await self._passed(test, ids)) if test.narrows else ids
