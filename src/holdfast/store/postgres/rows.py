@@ -55,6 +55,7 @@ def claimed(row: Any, node: NodeFacts | None = None) -> Claimed:
         ties,
         *_,
     ) = row
+    created = moment(created_at)
     return Claimed(
         job_id,
         task,
@@ -65,8 +66,8 @@ def claimed(row: Any, node: NodeFacts | None = None) -> Claimed:
         attempts,
         crashes,
         fence,
-        moment(created_at),
-        moment(ready_at),
+        created,
+        created if ready_at is None else moment(ready_at),
         moment(claimed_at),
         deadline_at,
         () if tags is None else tuple(tags),
