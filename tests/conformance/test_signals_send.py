@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from holdfast.job.ends import Cancelled, HandedBack
-from holdfast.job.ids import new_job_id
+from holdfast.job.happening import FIRST_KEPT, NEWEST_KEPT
+from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.outcome import decide
 from holdfast.job.signal import OWN_SIGNALS, NewSignal, Sent, Signal, SignalLimits, SignalWait
 from holdfast.job.state import JobState
@@ -360,6 +361,79 @@ async def test_a_duplicate_that_comes_late_is_a_duplicate(scene: Scene) -> None:
     late = msgspec.structs.replace(vote, key="bob")
     assert await scene.store.signals.send([late, vote], LIMITS) == [Sent.LATE, Sent.DUPLICATE]
     assert await kept_of(scene, claimed.id) == ["vote"]
+
+
+SMALL = SignalLimits(number=2, size=10)
+OPEN, OVER = "open", "over"
+SENDING: tuple[tuple[tuple[dict[str, Any], ...], list[Sent]], ...] = (
+    (({},), [Sent.WOKE]),
+    (({"name": "note"},), [Sent.KEPT]),
+    (({"name": "note"}, {"key": "k2"}), [Sent.KEPT, Sent.WOKE]),
+    (({"name": "note"}, {}), [Sent.KEPT, Sent.DUPLICATE]),
+    (({"value": '"123456789"'},), [Sent.FULL]),
+    (({"name": "a", "key": "k2"}, {"name": "b", "key": "k3"}, {}), [Sent.KEPT] * 2 + [Sent.FULL]),
+    (
+        ({"name": f"{OWN_SIGNALS}a", "key": "k2"}, {"name": "b", "key": "k3"}, {}),
+        [Sent.KEPT] * 2 + [Sent.WOKE],
+    ),
+    (({"before": OPEN},), [Sent.WOKE]),
+    (({"before": OVER},), [Sent.LATE]),
+    (({}, {"key": "k2"}), [Sent.WOKE, Sent.KEPT]),
+)
+
+
+async def left_of(scene: Scene, job: JobId) -> tuple[object, ...]:
+    """What became of a job and its signals, but for what differs between any two jobs."""
+    found = await scene.job(job)
+    life = [
+        (one.what, one.attempt, one.fence == found.fence, one.by, one.kind, one.message)
+        for one in await scene.store.jobs.life([job])
+    ]
+    place = (found.state, found.queue, found.priority, found.ties, found.attempts, found.due_at)
+    return place, life, await signals_of(scene, job)
+
+
+async def two_that_wait(scene: Scene, times: int = 1) -> list[JobId]:
+    """Two jobs that have gone on so often, have recorded a step, and wait again."""
+    jobs = [(await waiting(scene)).id for _ in range(2)]
+    for job in jobs:
+        for n in range(times):
+            assert await scene.store.jobs.resume([job], by="ann") == [job]
+            again = await scene.claim_one()
+            over = StepRecord(job, again.fence, OVER, 1, result="1")
+            assert await scene.store.steps.record([over]) == [True]
+            assert (await wait(scene, again, n=2 + n)).accepted
+    return jobs
+
+
+@pytest.mark.parametrize(("sending", "expected"), SENDING)
+async def test_a_signal_alone_leaves_what_it_leaves_in_a_batch(
+    scene: Scene, sending: tuple[dict[str, Any], ...], expected: list[Sent]
+) -> None:
+    alone, beside = await two_that_wait(scene)
+    bystander = await scene.enqueue()
+    for said, sent in zip(sending, expected, strict=True):
+        other = signal_for(bystander, key=new_job_id())
+        mine, its = (
+            NewSignal(job, **{"name": "paid", "value": "1", "key": "k1", **said})
+            for job in (alone, beside)
+        )
+        assert await scene.store.signals.send([mine], SMALL, "bob") == [sent]
+        assert (await scene.store.signals.send([other, its], SMALL, "bob"))[1] is sent
+    assert await left_of(scene, alone) == await left_of(scene, beside)
+    assert await scene.store.telemetry.recount() in (None, []), "both are counted"
+
+
+async def test_a_signal_alone_pushes_out_of_a_long_life_what_it_does_in_a_batch(
+    scene: Scene,
+) -> None:
+    alone, beside = await two_that_wait(scene, (FIRST_KEPT + NEWEST_KEPT) // 2)
+    bystander = await scene.enqueue()
+    assert await send(scene, alone) is Sent.WOKE
+    batch = [signal_for(bystander), signal_for(beside)]
+    assert await scene.store.signals.send(batch, LIMITS) == [Sent.KEPT, Sent.WOKE]
+    assert len(await scene.store.jobs.life([alone])) == FIRST_KEPT + NEWEST_KEPT
+    assert await left_of(scene, alone) == await left_of(scene, beside)
 
 
 async def test_a_suspension_takes_a_signal_before_it_looks_for_the_next(scene: Scene) -> None:

@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.job.ends import HandedBack, WasSuspended
+from holdfast.job.signal import Sent
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.wakeups import Topic, Wakeup
 from tests.conformance.builders import QUEUE, RAISED, Scene
+from tests.conformance.signalling import send, wait
 from tests.support.backends import siblings
 from tests.support.listening import PATIENCE, Ear, listening
 from tests.support.waiting import wait_until
@@ -44,6 +46,14 @@ async def far_scene(request: pytest.FixtureRequest, scene: Scene) -> AsyncIterat
 async def test_a_ready_job_wakes_its_queue(scene: Scene, far_scene: Scene) -> None:
     async with listening(scene.store) as ear:
         await far_scene.enqueue(queue="mail")
+        assert await ear.hears(Topic.READY, "mail")
+
+
+async def test_a_signal_wakes_the_queue_of_its_job(scene: Scene, far_scene: Scene) -> None:
+    claimed = await scene.running(queue="mail")
+    assert (await wait(scene, claimed)).accepted
+    async with listening(scene.store) as ear:
+        assert await send(far_scene, claimed.id) is Sent.WOKE
         assert await ear.hears(Topic.READY, "mail")
 
 

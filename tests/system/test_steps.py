@@ -21,6 +21,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
 from holdfast.job.step import Step
+from holdfast.job.text import MESSAGE_LIMIT
 from holdfast.job.what import What
 from holdfast.task import JobHandle
 from holdfast.testing import Harness
@@ -358,10 +359,28 @@ async def test_steps_that_nobody_asks_for_any_more_are_reported(bench: Bench) ->
     ran = await bench.run(handler)
     assert ran.job.reason == "recorded and not asked for any more: 'old mail', 'old note'"
     [event] = events
-    assert event.fields["steps"] == ["old mail", "old note"]
+    assert (event.fields["steps"], event.fields["count"]) == (["old mail", "old note"], 2)
     async with Harness(bench.app):
         [reason] = (await explain(bench.app.store, ran.job)).reasons
     assert "not asked for any more: 'old mail'" in reason.fact
+
+
+async def test_a_report_of_unused_steps_is_short_however_many_there_are(bench: Bench) -> None:
+    events: list[Any] = []
+    bench.app.events.subscribe(events.append, "job.steps_unused")
+
+    async def handler(ctx: Context) -> None:
+        if ctx.attempt == 1:
+            for n in range(300):
+                await ctx.step.using(lazy=True)(f"old {n:03}", bench.does("old"))
+            raise ValueError("a deploy comes between")
+        await ctx.step("new", bench.does("new"))
+
+    ran = await bench.run(handler)
+    [event] = events
+    assert event.fields["steps"] == [f"old {n:03}" for n in range(20)]
+    assert event.fields["count"] == 300
+    assert len(ran.job.reason or "") <= MESSAGE_LIMIT
 
 
 @pytest.mark.parametrize("version", [None, "2"])

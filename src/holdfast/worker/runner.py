@@ -28,6 +28,8 @@ from holdfast.worker.stuck import OnExhausted, StuckHandlers
 from holdfast.worker.timeouts import Timeouts
 
 UNFINISHED = HandedBack()
+STEPS_TOLD = 20
+"""Unused steps that are named in the log. `jobs steps` shows all."""
 
 _ends_by, _queue = attrgetter("ends_by"), attrgetter("job.queue")
 
@@ -236,8 +238,9 @@ class Runner:
         if journal is None or transition.to is not JobState.SUCCEEDED:
             return
         if unused := journal.unused:
+            said = {"steps": unused[:STEPS_TOLD], "count": len(unused)}
             self._events.warning(
-                "job.steps_unused", job_id=job.id, task=job.task, queue=job.queue, steps=unused
+                "job.steps_unused", job_id=job.id, task=job.task, queue=job.queue, **said
             )
 
     def _returned_late(self, attempt: Attempt) -> None:

@@ -56,6 +56,38 @@ async def test_a_suspension_that_meets_an_open_signal_goes_on(url: str, scene: S
     assert await kept_of(scene, claimed.id) == ["paid"]
 
 
+async def test_a_signal_that_meets_an_open_resume_finds_the_job_where_it_went(
+    url: str, scene: Scene
+) -> None:
+    claimed = await scene.running()
+    assert (await wait(scene, claimed)).state is JobState.SUSPENDED
+    async with connected(url) as mine:
+        resuming = mine.transaction()
+        await resuming.start()
+        await mine.execute(
+            "with gone as (delete from holdfast.suspended where job_id = $1 returning *)"
+            " insert into holdfast.ready (job_id, queue, priority, task, fence, ties)"
+            " select job_id, queue, priority, task, fence, ties from gone",
+            claimed.id,
+        )
+        sending = asyncio.create_task(send(scene, claimed.id))
+        await until_blocked(url)
+        await resuming.commit()
+        assert await sending is Sent.KEPT
+    assert await scene.state(claimed.id) is JobState.READY
+    assert await kept_of(scene, claimed.id) == ["paid"]
+
+
+async def test_two_signals_at_once_wake_a_job_once(url: str, scene: Scene) -> None:
+    claimed = await scene.running()
+    assert (await wait(scene, claimed)).state is JobState.SUSPENDED
+    async with locked_table(url, "signal"):
+        both = [asyncio.create_task(send(scene, claimed.id, key=key)) for key in ("a", "b")]
+        await until_blocked(url, 2)
+    assert sorted(await asyncio.gather(*both)) == [Sent.KEPT, Sent.WOKE]
+    assert await kept_of(scene, claimed.id) == ["paid", "paid"]
+
+
 async def test_a_signal_that_meets_a_claim_is_kept(url: str, scene: Scene) -> None:
     """A claim passes a locked job by, and a signal finds the job where it went."""
     job = await scene.enqueue()
