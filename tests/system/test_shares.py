@@ -41,9 +41,9 @@ class Fleet:
         app.events.subscribe(note)
         return app
 
-    async def hire(self, stack: AsyncExitStack, name: str, slots: int = 8) -> Worker:
+    async def hire(self, stack: AsyncExitStack, name: str, grace: float = 5) -> Worker:
         app = await stack.enter_async_context(self.app(name))
-        return await stack.enter_async_context(app.worker({"ai": slots}, name=name, grace=5))
+        return await stack.enter_async_context(app.worker({"ai": 8}, name=name, grace=grace))
 
     async def shared(self, **shares: int) -> None:
         await wait_until(lambda: self.shares == shares, 10, f"shares are {shares}")
@@ -79,6 +79,25 @@ async def test_workers_share_a_total_and_take_over_what_others_leave(fleet: Flee
         assert {job.attempts for job in ended.jobs} == {1}
         [row] = [one for one in await app.client.workers.all() if one.name == "one"]
         assert row.queues == {"ai": 8}
+
+
+@pytest.mark.parametrize("how", ["stop", "retire"])
+async def test_a_worker_that_leaves_passes_its_share_on_while_its_jobs_run(
+    fleet: Fleet, how: str
+) -> None:
+    async with fleet.app("client") as app, AsyncExitStack() as stack:
+        await app.client.queues.tune("ai", max_running=6)
+        await fleet.hire(stack, "one")
+        two = await fleet.hire(stack, "two", grace=60)
+        await fleet.shared(one=3, two=3)
+        await app.tasks["work"].enqueue_many([()] * 12)
+        await wait_until(lambda: fleet.running["two"] > 0, 10, "it has jobs")
+        two.retire() if how == "retire" else two.request_stop()
+        leaving = asyncio.create_task(two.run())
+        await fleet.shared(one=6, two=3)
+        assert fleet.running["two"] > 0
+        fleet.open.set()
+        await leaving
 
 
 async def test_a_worker_of_queues_without_totals_has_no_share(fleet: Fleet) -> None:

@@ -53,8 +53,10 @@ class Departure:
         self._stop_claiming()
         # Services stop beside the rest: another replica can do their work while handlers finish.
         services = asyncio.create_task(self._stop_services())
+        # So are its shares passed on: what its handlers free is for the others.
+        shares = asyncio.create_task(self._pipeline.shares.leave())
         await self._unless_hurried(self._pipeline.runner.quiet.wait(), grace_ends)
-        await self._end_claiming()
+        await self._end_claiming(shares)
         await self._hand_back_the_rest()
         await self._write_ends(max(grace_ends, self._loop.time() + WRITING_SECONDS))
         closed = self._loop.time() + CLOSING_SECONDS
@@ -69,12 +71,13 @@ class Departure:
         self._pipeline.fetcher.stop_soon()
         self._pipeline.runner.hand_back_waiting()
 
-    async def _end_claiming(self) -> None:
+    async def _end_claiming(self, shares: asyncio.Task[None]) -> None:
         """Wait for a claim that is on its way, so that its jobs go back unspent, but not for long:
         a store that does not answer cannot keep the worker."""
         await self._pipeline.poller.stop()
         fetcher, by = self._pipeline.fetcher, self._loop.time() + LAST_CLAIM_SECONDS
-        await self._unless_hurried(self._pipeline.shares.leave(), by)
+        await self._unless_hurried(asyncio.wait((shares,)), by)
+        shares.cancel()
         await self._unless_hurried(fetcher.stopped(), by)
         await fetcher.close(LEAST_SECONDS)
 

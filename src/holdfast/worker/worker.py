@@ -306,6 +306,7 @@ class Worker:
         self._leave_soon()
 
     async def _retire(self, pipeline: Pipeline) -> None:
+        await pipeline.shares.leave()
         await pipeline.runner.quiet.wait()
         self._leave_soon()
 

@@ -55,9 +55,9 @@ async def test_the_generic_plan_of_a_claim_walks_the_line_without_statistics(url
             connection,
             "jobs/claim",
             "timestamptz, uuid, text[], bigint, text[], int[], text[], int[], bigint[], int[]"
-            ", int[], boolean, boolean",
+            ", int[], boolean",
             f"null, '{new_worker_id()}', '{{greet}}', 1, '{{default}}', '{{200}}', '{{default}}',"
-            f" '{{{LOWEST}}}', '{{0}}', '{{{HIGHEST}}}', '{{50}}', false, false",
+            f" '{{{LOWEST}}}', '{{0}}', '{{{HIGHEST}}}', '{{50}}', false",
         )
         assert "Index Scan using ready_line on ready" in plan
         assert "Tid Scan on ready" in plan

@@ -25,7 +25,7 @@ from holdfast.job.ties import NODE
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Want
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
@@ -120,9 +120,9 @@ class PostgresClaiming(JobVerbs):
         self._known_tasks: tuple[str, ...] = ()
         self._limited = set[str]()
         """The queues in which jobs with limits may begin. A claim of jobs without limits tells."""
-        self._ruled = set[str]()
+        self._ruled = dict[str, QueueSettings | None]()
         """The queues that have a total or let jobs age, as far as that is known; told in the same
-        way."""
+        way. With the rules of those that have a total alone, or None: they have to be read."""
 
     async def claim(
         self,
@@ -180,8 +180,7 @@ class PostgresClaiming(JobVerbs):
         """For a worker that takes nothing else: no claim of plain jobs tells where lines are."""
         found: list[Record] = []
         for want in wants:
-            texts = await self._connections.fetch("queues/rules", want.queue)
-            rules = QueueSettings.from_json(texts[0][0] if texts else "{}")
+            rules = await self._rules_of(want.queue)
             if rules.aging is not None:
                 found += await self._by_age(asked, want, rules)
             else:
@@ -195,19 +194,43 @@ class PostgresClaiming(JobVerbs):
         return found + (await self._scan(asked, doubtful)).found
 
     async def _by_rules(self, asked: Claim, want: Want) -> list[Record]:
-        """Jobs of a queue that has a total, or lets jobs age."""
-        texts = await self._connections.fetch("queues/rules", want.queue)
-        rules = QueueSettings.from_json(texts[0][0] if texts else "{}")
+        """Jobs of a queue that has a total, or lets jobs age. A claim by a total that was
+        remembered and is gone tells so, and the rules are read."""
+        remembered = self._ruled.get(want.queue)
+        rules = remembered or await self._read_rules(want.queue)
         if rules.aging is not None:
             return await self._by_age(asked, want, rules)
         if rules.max_running is None:
-            self._ruled.discard(want.queue)
+            self._ruled.pop(want.queue, None)
             return await self._claim(asked, [want])
-        found = await self._admit(asked, want, shared=True)
+        found = await self._of_total(asked, want)
+        if remembered is not None and self._ruled.get(want.queue) is None:
+            for left in _still_wanted([want], found):
+                found += await self._by_rules(asked, left)
+        return found
+
+    async def _read_rules(self, queue: str) -> QueueSettings:
+        rules = await self._rules_of(queue)
+        if rules.aging is None and rules.max_running is not None:
+            await self._connections.timed("limits/make", [total_name(queue)])
+            self._ruled[queue] = rules
+            self._limited.add(queue)  # until a claim tells otherwise
+        return rules
+
+    async def _rules_of(self, queue: str) -> QueueSettings:
+        texts = await self._connections.fetch("queues/rules", queue)
+        return QueueSettings.from_json(texts[0][0] if texts else "{}")
+
+    async def _of_total(self, asked: Claim, want: Want) -> list[Record]:
+        """In the order of `_claim`."""
+        found: list[Record] = []
+        if want.queue in self._limited:
+            found += await self._admit(asked, want, shared=True)
         for left in _still_wanted([want], found):
-            found += await self._ruled_plain(asked, left, rules)
-        for left in _still_wanted([want], found):
-            found += await self._admit(asked, left)
+            found += await self._plain_of_total(asked, left)
+        if want.queue in self._limited:
+            for left in _still_wanted([want], found):
+                found += await self._admit(asked, left)
         return found
 
     async def _by_age(self, asked: Claim, want: Want, rules: QueueSettings) -> list[Record]:
@@ -240,35 +263,38 @@ class PostgresClaiming(JobVerbs):
         values = (want.queue, level, since, want.limit)
         [(count,)] = await self._connections.fetch("limits/as_old", *values)
         few = Want(want.queue, max(1, count), want.free)
-        return await self._ruled_plain(asked, few, rules, (level, level))
+        if rules.max_running is not None:
+            return await self._plain_of_total(asked, few, (level, level))
+        return await self._plain_of_level(asked, few, level)
 
-    async def _ruled_plain(
-        self,
-        asked: Claim,
-        want: Want,
-        rules: QueueSettings,
-        levels: tuple[int, int] = (LOWEST, HIGHEST),
+    async def _plain_of_total(
+        self, asked: Claim, want: Want, levels: tuple[int, int] = (LOWEST, HIGHEST)
     ) -> list[Record]:
-        """In one transaction: the total is locked, the jobs are taken and then counted."""
-        total = None if rules.max_running is None else total_name(want.queue)
+        """One statement locks the total, takes the jobs and counts them."""
+        wanted = self._of_levels(asked, want, levels)
+        total = total_name(want.queue)
+        found = await self._connections.timed("limits/claim_total", *wanted, total, again=False)
+        return self._without_marks([want.queue], found)
 
-        async def work(session: Session) -> list[Record]:
-            limit = want.limit
-            if total is not None:
-                await session.timed("limits/make", [total])
-                rooms = await session.timed("limits/lock_total", total)
-                limit = min(limit, rooms[0]["room"]) if rooms else 0
-            if not limit:
-                return []
-            number, stretch = self._next_number(asked.numbers), ([levels[0]], [0], [levels[1]])
-            wanted = ([want.queue], [limit], [want.queue], *stretch, [want.free])
-            values = (asked.worker, asked.tasks, number, *wanted, True, total is not None)
-            found = [row for row in await session.timed("jobs/claim", *values) if row["job_id"]]
-            if found and total is not None:
-                await session.timed("limits/count_total", total, [row["job_id"] for row in found])
-            return found
+    async def _plain_of_level(self, asked: Claim, want: Want, level: int) -> list[Record]:
+        wanted = self._of_levels(asked, want, (level, level))
+        found = await self._connections.timed("jobs/claim", *wanted, True, again=False)
+        return self._without_marks([want.queue], found)
 
-        return await self._connections.run(work, transaction=total is not None, again=False)
+    def _of_levels(self, asked: Claim, want: Want, levels: tuple[int, int]) -> tuple[object, ...]:
+        """What a claim of these priorities says of itself, without skip points."""
+        number, stretch = self._next_number(asked.numbers), ([levels[0]], [0], [levels[1]])
+        queue = [want.queue]
+        return (
+            asked.worker,
+            asked.tasks,
+            number,
+            queue,
+            [want.limit],
+            queue,
+            *stretch,
+            [want.free],
+        )
 
     async def _facts(self, found: Sequence[Record]) -> dict[str, NodeFacts] | None:
         """What a worker needs of the nodes among these jobs, without those that may simply begin;
@@ -329,7 +355,7 @@ class PostgresClaiming(JobVerbs):
         stretches = self._skip_points.stretches(queues, began)
         skipped = self._skip_points.queues
         number = self._next_number(asked.numbers)
-        values = (asked.worker, asked.tasks, number, queues, limits, *stretches, free, False, False)
+        values = (asked.worker, asked.tasks, number, queues, limits, *stretches, free, False)
         found = await self._connections.timed("jobs/claim", *values, again=False)
         found = self._without_marks(queues, found)
         self._skip_points.learn(found, {want.queue for want in _still_wanted(wants, found)})
@@ -343,7 +369,10 @@ class PostgresClaiming(JobVerbs):
         self._limited.difference_update(queues)
         while found and found[-1]["job_id"] is None:
             mark = found.pop()
-            (self._limited if mark["task"] is None else self._ruled).add(mark["queue"])
+            if mark["task"] is None:
+                self._limited.add(mark["queue"])
+            else:
+                self._ruled[mark["queue"]] = None
         return found
 
 

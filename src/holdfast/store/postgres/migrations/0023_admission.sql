@@ -355,12 +355,17 @@ end $$;
 
 -- Open the lines that jobs came to, those of any queue that jobs have left, and those at buckets with room, in their
 -- order, as far as there is room for the first job of each. A claim locks lines without waiting, so it never waits for this in a circle.
-create function {{schema}}.hear(wanted text, now timestamptz) returns void
+--
+-- No bucket is locked here, because the caller has yet to lock others by name. So the room is a guess: a line that
+-- meets a bucket without room is parked again. The answer names the buckets at which other lines wait now than before.
+-- `left_at`: the caller has to look at them (`look_at_waiting`), because nobody else will. `opened`: it may leave those
+-- to others that are locked, because the next claim hears of them again.
+create function {{schema}}.hear(wanted text, now timestamptz, out left_at text[], out opened text[])
 language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
 declare
     shut record;
-    left_at text[];
+    head tid;
 begin
     with heard as (
         delete from {{schema}}.newcomer
@@ -417,10 +422,8 @@ begin
             else known.parked_at end
     )
     select array_agg(distinct parked_at order by parked_at) into left_at from parked;
-    if left_at is not null then
-        perform from {{schema}}.bucket where name = any (left_at) order by name for update;
-        perform {{schema}}.look_at_waiting(left_at, now);
-    end if;
+    left_at := coalesce(left_at, '{}');
+    opened := '{}';
 
     for shut in
         select bucket.name, {{schema}}.free_of(bucket, rule, now) as free,
@@ -429,8 +432,15 @@ begin
         left join {{schema}}.limit_rule as rule on rule.name = {{schema}}.limit_of(bucket.name)
         where bucket.has_waiting and bucket.opens_at <= now
         order by bucket.opens_at limit 100
-        for update of bucket skip locked
     loop
+        head := (
+            select line.ctid from {{schema}}.line where line.parked_at = shut.name
+            order by line.priority, line.turn, line.n limit 1);
+        perform from {{schema}}.line where line.ctid = head and line.parked_at = shut.name for update skip locked;
+        if head is not null and not found then
+            continue; -- another claim is about to open the lines of this bucket
+        end if;
+        opened := opened || shut.name;
         update {{schema}}.line set parked_at = null
         where line.ctid = any (array(
             select fitting.at
@@ -447,8 +457,18 @@ begin
                 ) as first
             ) as fitting
             where fitting.needs <= shut.free));
-        perform {{schema}}.look_at_waiting(array[shut.name], now);
     end loop;
+end $$;
+
+-- Look at the buckets that `hear` named. `opened` are locked without waiting, so whoever holds others may call this.
+create function {{schema}}.look_at_heard(left_at text[], opened text[], now timestamptz) returns void
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_bitmapscan = off set enable_material = off as $$
+begin
+    perform {{schema}}.look_at_waiting(left_at || array(
+        select bucket.name from {{schema}}.bucket
+        where bucket.name = any (opened) and bucket.name <> all (left_at)
+        for update skip locked), now);
 end $$;
 
 -- Give jobs with limits of one queue to a worker: one turn of the lines, as far as all their buckets have room.
@@ -520,12 +540,15 @@ declare
     lacking int;
     too_big boolean; -- the job costs more than the bucket ever lets pass
     aside tid[] := '{}'; -- jobs that leave their line to stand aside
+    -- the buckets at which other lines wait since this claim has heard the news
+    left_at text[] := '{}';
+    opened text[] := '{}';
 begin
     if exists (select from {{schema}}.newcomer where newcomer.queue = wanted)
         or exists (select from {{schema}}.newcomer where again)
         or exists (select from {{schema}}.bucket where has_waiting and opens_at <= now)
     then
-        perform {{schema}}.hear(wanted, now);
+        select heard.left_at, heard.opened into left_at, opened from {{schema}}.hear(wanted, now) as heard;
     end if;
     select greatest(sum(open.weight), 1) into weights
     from (
@@ -582,6 +605,8 @@ begin
         limit look
     ) as picked;
     if line_buckets is null then
+        perform from {{schema}}.bucket where bucket.name = any (left_at) order by bucket.name for update;
+        perform {{schema}}.look_at_heard(left_at, opened, now);
         return;
     end if;
     if below is not null and jobs is not null then
@@ -627,11 +652,15 @@ begin
             insert into {{schema}}.bucket (name, touched_at) select name, now from unnest(missing) as name
             on conflict do nothing;
         end if;
+        if left_at <> '{}' then -- together with the others, because all are locked in one order
+            perform from {{schema}}.bucket where bucket.name = any (names || left_at) order by bucket.name for update;
+        end if;
         select array_agg(locked.room), array_agg(locked.open_path), bool_or(locked.has_books),
             bool_or(locked.has_waiting)
         into rooms, open_path, has_books, anybody_waits
         from (
-            select bucket.has_waiting, {{schema}}.free_of(bucket, rule, now) as room,
+            select bucket.has_waiting and exists (select from {{schema}}.line where line.parked_at = bucket.name)
+                as has_waiting, {{schema}}.free_of(bucket, rule, now) as room,
                 bucket.override is null and not rule.retired and (bucket.shut_until > now) is not true as open_path,
                 not rule.retired and rule.settings ->> 'kind' <> 'concurrency' as has_books
             from {{schema}}.bucket
@@ -845,8 +874,11 @@ begin
     if anybody_waits then
         update {{schema}}.bucket set has_waiting = true
         where name = any (array_remove(waits_at, null)) and not has_waiting;
-        perform {{schema}}.look_at_waiting(array(
-            select bucket.name from {{schema}}.bucket where bucket.name = any (names) and bucket.has_waiting), now);
+        left_at := left_at || array(
+            select bucket.name from {{schema}}.bucket where bucket.name = any (names) and bucket.has_waiting);
+    end if;
+    if left_at <> '{}' or opened <> '{}' then
+        perform {{schema}}.look_at_heard(left_at, opened, now);
     end if;
     if cardinality(given) < most and (cardinality(array_remove(waits_at, null)) > 0 or has_empty or aside <> '{}'
         or has_kin and given <> '{}')
