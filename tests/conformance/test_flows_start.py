@@ -79,6 +79,19 @@ async def test_several_flows_start_at_once(scene: Scene) -> None:
     assert len(await scene.claim(100)) == 20
 
 
+async def test_more_flows_than_a_store_writes_together_are_answered_in_their_order(
+    scene: Scene,
+) -> None:
+    flows = [new_flow({"a": []}) for _ in range(230)]
+    flows[3], flows[220] = (new_flow({"a": []}, unique_key="order:1") for _ in range(2))
+    started = await scene.store.flows.start(flows)
+    twin = started.pop(220)
+    assert (twin.id, twin.how) == (flows[3].id, "existing")
+    assert {one.how for one in started} == {"created"}
+    assert [one.id for one in started] == [flow.id for flow in flows if flow is not flows[220]]
+    assert len(await scene.store.flows.get([flow.id for flow in flows])) == 229
+
+
 async def test_no_flow_is_asked_for(scene: Scene) -> None:
     assert await scene.store.flows.start([]) == []
     assert await scene.store.flows.get([new_flow_id()]) == []

@@ -52,7 +52,9 @@ ALLOWED = {
     Verb.RESUME: "only a paused flow can be resumed",
 }
 NODES_AT_ONCE = 2_000
-STARTS_AT_ONCE = 100
+STARTS_AT_ONCE = 200
+"""Flows that one call starts. A store cuts them into bites, and where it has a server, that writes
+one bite while the rows of the next are made here."""
 NODES_NAMED = 20
 """So many nodes of a retry are named in the audit; all are told of it in their lives."""
 

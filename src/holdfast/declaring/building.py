@@ -197,9 +197,9 @@ class FlowBuilder:
         return others
 
     def _require_own_names(self) -> None:
-        counted = Counter([node.name for node in self._nodes])
-        if len(counted) < len(self._nodes):
-            [(twice, _)] = counted.most_common(1)
+        names = [node.name for node in self._nodes]
+        if len(set(names)) < len(names):
+            [(twice, _)] = Counter(names).most_common(1)
             raise BadFlow(f"two nodes are named {twice!r}: give one another by .named(…)")
 
     def _new_node(
@@ -265,11 +265,11 @@ def upstreams(node: Node[Any]) -> list[Node[Any]]:
 
 def gates_of(node: Node[Any], ids: Ids) -> tuple[NewGate, ...]:
     """A gate for all nodes that must succeed, and one for each other condition."""
-    gates = tuple([_gate(group, ids) for group in node.groups])
-    if not node.needs:
-        return gates
-    edges = tuple([NewEdge(ids[one]) for one in node.needs])
-    return (NewGate(len(edges), edges), *gates)
+    gates = [_gate(group, ids) for group in node.groups] if node.groups else []
+    if node.needs:
+        edges = tuple([NewEdge(ids[one]) for one in node.needs])
+        gates.insert(0, NewGate(len(edges), edges))
+    return tuple(gates)
 
 
 def _with_items(plan: MapPlan, items: Any) -> str:

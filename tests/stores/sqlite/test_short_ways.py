@@ -29,7 +29,7 @@ from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from holdfast.store.sqlite import finishing, inline_writer
+from holdfast.store.sqlite import finishing, inline_writer, inserting
 from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.writer import Writer
 from tests.conformance.builders import FAILED, RAISED, RETURNED, TASK, new_job, new_worker
@@ -378,6 +378,45 @@ async def test_a_batch_is_written_as_its_jobs_would_be_alone(
 ) -> None:
     theatre = Theatre(tmp_path, [new_job(), new_job(priority=2), new_job(**option), new_job()])
     assert await theatre.play("batch", together) == await theatre.play("alone", one_by_one)
+
+
+async def test_many_jobs_of_few_kinds_are_written_as_each_would_be_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ('{"a":"\\"ä\\\\n\\u0000"}', "[]", '{"n":1e400}', '"\\ud83d\\ude00 🜁"', "null")
+    jobs = [new_job(args=texts[n % len(texts)]) for n in range(30)]
+    jobs += [new_job(tags=("a", "b"), headers='{"x":"y"}', priority=n) for n in range(20)]
+    jobs += [new_job(task="rare"), new_job(tags=("c",)), new_job(deadline_in=5.0)]
+    jobs += [new_job(args=f'"{"x" * inserting.SHORT_ARGS}"')]
+    written: list[int] = []
+
+    def noting(tx: Transaction, kind: Row, args: dict[JobId, str]) -> None:
+        written.append(len(args))
+        write_alike(tx, kind, args)
+
+    write_alike = inserting.write_alike
+    monkeypatch.setattr(inserting, "write_alike", noting)
+    theatre = Theatre(tmp_path, jobs)
+    assert await theatre.play("batch", together) == await theatre.play("alone", one_by_one)
+    assert written == [31, 20]
+
+
+@pytest.mark.parametrize("priority", [0, 1])
+async def test_many_jobs_of_one_line_stand_as_each_would_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, priority: int
+) -> None:
+    jobs = [new_job(tags=(f"t{n}",)) for n in range(29)] + [new_job(priority=priority)]
+    lined_up: list[int] = []
+
+    def noting(tx: Transaction, line: Row, seqs: dict[JobId, int]) -> None:
+        lined_up.append(len(seqs))
+        line_up_alike(tx, line, seqs)
+
+    line_up_alike = inserting.line_up_alike
+    monkeypatch.setattr(inserting, "line_up_alike", noting)
+    theatre = Theatre(tmp_path, jobs)
+    assert await theatre.play("batch", together) == await theatre.play("alone", one_by_one)
+    assert lined_up == ([30] if priority == 0 else [])
 
 
 async def test_ids_that_are_newer_than_all_others_need_no_look(tmp_path: Path) -> None:

@@ -9,14 +9,12 @@ from holdfast.flow.model import SUCCESS, Growth, NewElements, first_gate
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.store.body import SHARED, body_reader
 from holdfast.store.contract.wakeups import Topic
+from holdfast.store.sqlite.inserting import kind_of, line_up_alike, write_alike
 from holdfast.store.sqlite.places import take_numbers
 from holdfast.store.sqlite.rows import to_json, to_json_object
-from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import NOWHERE, Transaction
-
-_shared_values = body_reader(SHARED, flat=to_json, empty=None)
 
 
 def add_elements(
@@ -26,22 +24,19 @@ def add_elements(
     gate is decided by that: its upstreams are new."""
     like, gate, count = new.like, first_gate(epoch), len(ids)
     edges: dict[str, int] = dict.fromkeys(new.behind, 32 * gate + SUCCESS)
-    shared = {"task": like.task, "now": tx.now}
-    sql, named = steps("flows/elements"), to_json(ids)
-    bodies = dict(zip(SHARED, _shared_values(like), strict=True))
-    args = to_json_object(dict(zip(ids, new.args, strict=True)))
-    tx.run(sql["bodies"], {**shared, **bodies, "args": args})
-    line = {"queue": like.queue, "priority": like.priority, "ties": like.ties}
-    tx.run(sql["line up"], {**shared, **line, "arrival": take_numbers(tx, count), "ids": named})
+    write_alike(tx, kind_of(like), dict(zip(ids, new.args, strict=True)))
+    arrival = take_numbers(tx, count)
+    seqs = dict(zip(ids, range(arrival, arrival + count), strict=True))
+    line_up_alike(tx, (like.queue, like.priority, like.task, like.ties), seqs)
     tx.run(
-        sql["nodes"],
+        script("flows/elements"),
         {
             "flow": growth.flow,
             "map": new.map,
             "first": new.first,
             "is_sink": new.is_sink,
             "edges": to_json_object(edges) if edges else None,
-            "ids": named,
+            "ids": to_json(ids),
         },
     )
     gates = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from holdfast.flow.elements import element_ids, element_names
 from holdfast.flow.kept import without_known, written_out
@@ -49,12 +50,19 @@ from holdfast.store.sqlite.steps import begun_anew
 from holdfast.store.sqlite.sweeping import remove
 from holdfast.store.sqlite.transaction import Row, Transaction, Values
 
+FLOWS_TOGETHER = 100
+
 
 class SqliteFlows(SqliteFlowReading):
     """See `holdfast.store.contract.flows.Flows` for what each verb promises."""
 
     async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
-        return await self._writer.write(lambda tx: start(tx, flows))
+        """Many flows go in several transactions: others write in between."""
+        answers: list[Started] = []
+        for first in range(0, len(flows), FLOWS_TOGETHER):
+            some = flows[first : first + FLOWS_TOGETHER]
+            answers += await self._writer.write(partial(start, flows=some))
+        return answers
 
     async def start_within(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
         return await run_on(connection, lambda inner: self.start_within_sync(inner, flows))

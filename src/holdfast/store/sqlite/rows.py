@@ -69,7 +69,7 @@ def to_json(values: Iterable[object]) -> str:
     return _encoder.encode(list(values)).decode()
 
 
-def to_json_object(values: Mapping[str, object]) -> str:
+def to_json_object(values: Mapping[Any, object]) -> str:
     return _encoder.encode(values).decode()
 
 

@@ -11,6 +11,18 @@ select created_at from holdfast_job where id = ?
 insert into holdfast_job (id, task, created_at, unique_key, unique_states, {{body}})
 values (?, ?, ?, ?, ?, {{body values}})
 
+-- name: alike bodies
+-- Bodies that differ in their ids and arguments alone. `or fail` as in `flows/settle`.
+insert or fail into holdfast_job (id, task, created_at, {{shared}}, args)
+select e.key, :task, :now, {{shared named}}, e.value from json_each(:args) as e
+
+-- name: alike in line
+insert or fail into holdfast_ready (
+    job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
+    ready_at
+)
+select e.key, :queue, :priority, e.value, :task, 0, 0, 0, :ties, :now from json_each(:seqs) as e
+
 -- name: body that passes
 insert into holdfast_job (id, task, created_at, unique_key, unique_states, {{body}}, passes)
 values (?, ?, ?, ?, ?, {{body values}}, ?)
