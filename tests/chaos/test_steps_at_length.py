@@ -38,8 +38,9 @@ async def send_to(app: App, ids: Sequence[JobId], fleet: Fleet) -> Counter[Sent]
         if start == JOBS // 2:
             fleet.deploy(**{RELEASE: "2"})
         for n, job in order[start : start + BATCH]:
-            twice = [NewSignal(job, "go", str(n), "go")] * 2
-            sent.update(await app.store.signals.send(twice, SignalLimits()))
+            for _ in range(2):
+                signal = NewSignal(job, "go", str(n), "go")
+                sent.update(await app.store.signals.send([signal], SignalLimits()))
         await asyncio.sleep(SENDING * BATCH / JOBS)
     return sent
 

@@ -314,6 +314,7 @@ async def test_recall_gives_the_steps_and_the_signals_of_jobs(scene: Scene) -> N
 
 SAID: tuple[dict[str, Any], ...] = (
     {"result": '{"paid":4200}'},
+    {"result": "1", "message": "the step around it"},
     {"result": '"\\u0000 ü"', "version": "2", "tries": 3},
     {"kind": "SMTPError", "message": "no such user", "tries": 3},
     {"seconds": 60.0, "kind": "Busy", "message": "later", "tries": 2},

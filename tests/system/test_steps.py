@@ -365,6 +365,40 @@ async def test_steps_that_nobody_asks_for_any_more_are_reported(bench: Bench) ->
     assert "not asked for any more: 'old mail'" in reason.fact
 
 
+async def test_a_step_within_a_recorded_step_is_not_unused(bench: Bench) -> None:
+    """However deep it is."""
+
+    async def handler(ctx: Context) -> None:
+        async def middle() -> str:
+            return str(await ctx.step("inner", bench.does("inner")))
+
+        async def outer() -> str:
+            return str(await ctx.step("middle", middle))
+
+        await ctx.step("outer", outer)
+        if ctx.attempt == 1:
+            raise ValueError("once more")
+
+    ran = await bench.run(handler)
+    assert (bench.calls, ran.job.reason) == (["inner"], None)
+    around = [ran.steps[name].within for name in ("inner", "middle", "outer")]
+    assert around == ["middle", "outer", None]
+
+
+async def test_a_step_within_one_that_is_not_asked_for_is_unused(bench: Bench) -> None:
+    async def handler(ctx: Context) -> None:
+        async def outer() -> str:
+            return str(await ctx.step("inner", bench.does("inner")))
+
+        await ctx.step("other", bench.does("other"))
+        if ctx.attempt == 1:
+            await ctx.step("outer", outer)
+            raise ValueError("a deploy comes between")
+
+    ran = await bench.run(handler)
+    assert ran.job.reason == "recorded and not asked for any more: 'inner', 'outer'"
+
+
 async def test_a_report_of_unused_steps_is_short_however_many_there_are(bench: Bench) -> None:
     events: list[Any] = []
     bench.app.events.subscribe(events.append, "job.steps_unused")
@@ -633,6 +667,26 @@ async def test_a_gather_that_catches_everything_is_named_where_it_ends_a_job(ben
     ran = await bench.run(handler)
     assert "asyncio.gather(…, return_exceptions=True)" in ran.job.errors[0].message
     assert "catch Exception" in ran.job.errors[0].message
+
+
+async def test_a_handler_that_returns_what_a_gather_caught_is_told_so(bench: Bench) -> None:
+    async def handler(ctx: Context) -> object:
+        return await asyncio.gather(ctx.sleep("nap", hours=1), return_exceptions=True)
+
+    ran = await bench.run(handler)
+    assert "asyncio.gather(…, return_exceptions=True)" in ran.job.errors[0].message
+
+
+async def test_a_call_in_place_of_a_function_is_refused_with_what_to_write(bench: Bench) -> None:
+    async def charge() -> str:
+        return "paid"
+
+    async def handler(ctx: Context) -> None:
+        await ctx.step("pay", charge())  # type: ignore[call-overload]
+
+    ran = await bench.run(handler)
+    said = "what step 'pay' calls must be a function and then its arguments: ctx.step('pay', charge"
+    assert ran.job.errors[0].message.startswith(said)
 
 
 async def test_a_handler_that_fails_on_its_way_out_has_not_slept(bench: Bench) -> None:

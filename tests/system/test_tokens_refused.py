@@ -137,12 +137,18 @@ async def test_a_vote_after_the_decision_is_late(asking: Asking) -> None:
 async def test_10_000_tokens_that_do_not_count_are_refused(asking: Asking) -> None:
     """Most are forged, and cost a signature each; every hundredth is signed, and replayed, foreign
     or expired."""
-    client = asking.app.client
+    client, expired = asking.app.client, asking.token("cyd")
+    await asking.pass_time(minutes=2)
+
+    async def ask_again(ctx: Context) -> bool:
+        return (await ctx.invite("leads", of=PEOPLE).quorum(2)).granted
+
+    await asking.begin(ask_again)
     await client.answer(asking.token("ann"), True)
-    signed = [asking.token("ann"), asking.token("bob", job=new_job_id())]
+    signed = [asking.token("ann"), asking.token("bob", job=new_job_id()), expired]
     made_up = forged(asking.token("bob"))
     tokens = [
-        signed[n // 100 % 2] if n % 100 == 0 else made_up[n % len(made_up)] for n in range(10_000)
+        signed[n // 100 % 3] if n % 100 == 0 else made_up[n % len(made_up)] for n in range(10_000)
     ]
     refused = 0
     for token in tokens:

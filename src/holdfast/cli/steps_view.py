@@ -92,6 +92,8 @@ def _note(step: Step) -> str:
         note = f"until {time_text(step.until)}"
     else:
         note = step.result_json or ""
+    if step.within is not None:
+        note = f"(within {step.within!r}) {note}"
     if step.undo is not None:
         note = f"(undone by {decode_undo(step.undo).task}) {note}"
     line = " ".join(note.split())

@@ -2,7 +2,8 @@
 
 A step belongs to its job and is known by its name. It has *returned* (`result`), *failed* for good
 (`kind` and `message`), or it *waits*: a sleep until a moment, a failed try until the next one, or
-the wait for a signal until that comes (`awaits`).
+the wait for a signal until that comes (`awaits`). The `message` of a step that has returned names
+the step in whose function it was called.
 """
 
 from __future__ import annotations
@@ -83,6 +84,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     def slept(self) -> bool:
         """Whether it is a sleep, over or not."""
         return self.until is not None and self.kind is None and self.awaits is None
+
+    @property
+    def within(self) -> str | None:
+        """The step in whose function this one was called and has returned."""
+        return self.message if self.returned else None
 
     @property
     def can_be_undone(self) -> bool:

@@ -110,7 +110,7 @@ class Stepper:
         """Call the function, unless an earlier attempt has recorded this step: then give what it
         returned there. A plain function is called where the handler runs: on the event loop."""
         named = self._runner.named(name)
-        return self._runner.call(named, partial(function, *args, **kwargs), self._chosen)
+        return self._runner.call(named, _bound(named, function, args, kwargs), self._chosen)
 
 
 class SyncStepper:
@@ -140,7 +140,19 @@ class SyncStepper:
             expected = "a plain function: await ctx.step(…) in a coroutine instead"
             raise BadOption("the function of step_sync", expected, function)
         named = self._runner.named(name)
-        result: T = run_without_loop(
-            self._runner.call(named, partial(function, *args, **kwargs), self._chosen)
-        )
+        bound = _bound(named, function, args, kwargs)
+        result: T = run_without_loop(self._runner.call(named, bound, self._chosen))
         return result
+
+
+def _bound(
+    name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[[], Any]:
+    """The call of this function. Often it was called already: then its coroutine comes here."""
+    try:
+        return partial(function, *args, **kwargs)
+    except TypeError:
+        if inspect.iscoroutine(function):
+            function.close()
+        expected = f"a function and then its arguments: ctx.step({name!r}, charge, order)"
+        raise BadOption(f"what step {name!r} calls", expected, function) from None

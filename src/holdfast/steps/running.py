@@ -180,13 +180,14 @@ class StepRunner:
             except Exception as error:  # noqa: BLE001 - the function is the user's code
                 await self._failed(name, tries, error, chosen)
                 continue
-            record = StepRecord(
+            record = StepRecord(  # WITHIN is the step around this one, if there is one
                 self._claimed.id,
                 self._claimed.fence,
                 name,
                 0,
                 tries,
                 text,
+                message=WITHIN.get(None),
                 version=chosen.version,
                 undo=chosen.undo,
             )

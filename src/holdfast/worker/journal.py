@@ -19,6 +19,7 @@ from collections.abc import Container, Sequence
 
 import msgspec
 
+from holdfast.errors import BadResult
 from holdfast.job.call import called_flow
 from holdfast.job.ends import End, Raised, Returned, WasSuspended
 from holdfast.job.outcome import Transition
@@ -130,7 +131,7 @@ class Journal:
         """What the end of the handler means, given what it was told."""
         if not self._waits:
             return end
-        if isinstance(end, Returned):
+        if isinstance(end, Returned) or _is_no_result(end):
             return SWALLOWED
         if isinstance(end, WasSuspended):
             first = min(self._waits, key=_seconds)
@@ -157,14 +158,29 @@ class Journal:
 
     @property
     def unused(self) -> list[str]:
-        """Steps that earlier attempts recorded and this one never asked for."""
-        return [name for name in self._known if name not in self._asked]
+        """Steps that earlier attempts recorded and this one never asked for. A step that was called
+        within another is not asked for again once that one is recorded."""
+        return [name for name in self._known if not self._is_asked(name)]
+
+    def _is_asked(self, name: str | None) -> bool:
+        """Whether this step was asked for, or one around it."""
+        while name is not None:
+            if name in self._asked:
+                return True
+            step = self._known.get(name)
+            name = None if step is None else step.within
+        return False
 
     def _unused(self) -> str | None:
         if not (names := self.unused):
             return None
         listed = ", ".join(map(repr, names))
         return clean(f"recorded and not asked for any more: {listed}", MESSAGE_LIMIT)
+
+
+def _is_no_result(end: End) -> bool:
+    """Whether the handler returned what cannot be kept, such as exceptions that `gather` caught."""
+    return isinstance(end, Raised) and end.kind == BadResult.__name__
 
 
 def _seconds(wait: StepRecord) -> float:
