@@ -264,3 +264,30 @@ async def test_where_very_many_wait_the_next_opening_is_never_said_too_late(scen
     assert await scene.claim(200, "a") == []
     opens_in = await limits.opens_in(["b"])
     assert opens_in == await limits.opens_in(["a"]) is not None, "one of its lines may wait behind"
+
+
+async def test_a_start_that_comes_with_an_older_time_is_counted_with_the_others(
+    scene: Scene,
+) -> None:
+    """Who waited for the bucket has an older time than the one it waited for."""
+    await define(scene, github=Rate(9, per=64))
+    scene.clock.advance(0.5)
+    for seconds in (0, 1, -1, 1, -1):
+        scene.clock.advance(seconds)
+        await scene.store.limits.take([Take("github:", 1)])
+    assert (await bucket(scene, "github:")).spent == 5
+    held = await begun(scene, 4, "github:")
+    await scene.enqueue(**through("github:"))
+    assert (await scene.claim(1), len(held)) == ([], 4)
+    assert not (await scene.store.limits.take([Take("github:", 1)]))[0].granted
+
+
+async def test_a_start_that_comes_with_an_older_time_lets_no_burst_grow_twice(scene: Scene) -> None:
+    await define(scene, github=Rate(1, per=1, burst=10))
+    granted = []
+    for seconds in (10, -5, 5):
+        scene.clock.advance(seconds)
+        granted += await scene.store.limits.take([Take("github:", 5)])
+    assert [one.granted for one in granted] == [True, True, False]
+    scene.clock.advance(1)
+    assert (await bucket(scene, "github:")).free == 1

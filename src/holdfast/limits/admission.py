@@ -192,7 +192,8 @@ class Bucket(msgspec.Struct):
                 self.slices, self.scale = self._window(rate, now), rate.slice
                 self.spent = 0
             case Rate() as rate:
-                self.spent, self.scale, self.since = self._meter(rate, now), rate.permit, now
+                self.spent, self.scale = self._meter(rate, now), rate.permit
+                self.since = max(self.since, now)  # no time drains a meter twice
                 self.slices = {}
             case Budget() as budget:
                 start = budget.period(now).start  # before `since` if the clock was set back

@@ -98,7 +98,7 @@ begin
             bucket.spent := greatest(0, bucket.spent::numeric
                 - (most / gcd(most, per))::numeric * greatest(0, at - bucket.since));
             bucket.scale := length;
-            bucket.since := at;
+            bucket.since := greatest(bucket.since, at); -- no time drains a meter twice
             bucket.slices := '{}';
             bucket.units := '{}';
         end if;
@@ -217,6 +217,7 @@ create function {{schema}}.charged(bucket {{schema}}.bucket, settings jsonb, cos
 returns {{schema}}.bucket language plpgsql stable as $$
 declare
     newest bigint;
+    place int;
 begin
     bucket := {{schema}}.caught_up(bucket, settings, now);
     bucket.in_use := bucket.in_use + cost;
@@ -225,8 +226,10 @@ begin
             bucket.spent := bucket.spent + cost * bucket.scale;
         else
             newest := {{schema}}.micros(now) / bucket.scale;
-            if bucket.slices[cardinality(bucket.slices)] = newest then
-                bucket.units[cardinality(bucket.units)] := bucket.units[cardinality(bucket.units)] + cost;
+            -- mostly the last one, but who waited for the bucket has an older time
+            place := array_position(bucket.slices, newest);
+            if place is not null then
+                bucket.units[place] := bucket.units[place] + cost;
             else
                 bucket.slices := bucket.slices || newest;
                 bucket.units := bucket.units || cost;

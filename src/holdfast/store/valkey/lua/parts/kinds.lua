@@ -134,7 +134,8 @@ do
             row[BUCKET_SLICES], in_window[row] = window(row, settings)
             row[BUCKET_SCALE], row[BUCKET_SPENT] = settings.slice, 0 -- a meter's books would be read by this scale
         elseif settings.kind == 'meter' then
-            row[BUCKET_SPENT], row[BUCKET_SCALE], row[BUCKET_SINCE] = meter(row, settings), settings.permit, moment
+            row[BUCKET_SPENT], row[BUCKET_SCALE] = meter(row, settings), settings.permit
+            row[BUCKET_SINCE] = math.max(row[BUCKET_SINCE], moment) -- no time drains a meter twice
             row[BUCKET_SLICES] = false
         elseif settings.kind == 'budget' then
             local start = period(settings) -- before the known one if the clock was set back
