@@ -231,6 +231,28 @@ async def test_a_flow_tells_its_frontier_its_causes_and_the_longest_path_left(
     assert whole.longest_path == ("a", "b", "c")
 
 
+async def test_a_loser_that_ran_says_who_needs_it_no_more(scene: Scene, client: Client) -> None:
+    graph: dict[str, Waits] = {"quick": [], "late": [], "next": any_of("quick", "late")}
+    trip = await begin(scene, graph)
+    await trip.claim()
+    told = "'next' needs it no more: another node came first"
+    await scene.store.jobs.request_cancel([trip.ids["late"]], None, told)
+    await trip.end("quick")
+    await trip.end("late", end=Cancelled())
+    [cause] = (await client.flows.explain(trip.id)).causes
+    assert (cause.name, cause.reason) == ("late", told)
+    assert await fact(client, trip, "late") == f"it has ended as cancelled: {told}"
+
+
+async def test_a_node_that_an_operator_cancelled_is_no_loser(scene: Scene, client: Client) -> None:
+    trip = await begin(scene, {"a": []})
+    await trip.claim()
+    await client.cancel(trip.ids["a"], by=ANN)
+    await trip.end("a", end=Cancelled())
+    [cause] = (await client.flows.explain(trip.id)).causes
+    assert cause.reason == Cancelled().reason
+
+
 # Lives and acts -----------------------------------------------------------------------------------
 
 

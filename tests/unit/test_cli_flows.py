@@ -85,10 +85,17 @@ def test_what_was_hidden_from_the_terminal_is_whole_in_the_document(desk: Desk) 
     assert node["reason"] == f"bad {EVIL}"
 
 
+def test_the_id_of_a_node_is_told_from_the_id_of_a_flow(desk: Desk) -> None:
+    flow = started(desk, {"a": []})
+    [node] = desk.json("flows", "show", flow)["nodes"]
+    answer = desk.on_store("flows", "graph", node["job_id"])
+    assert (answer.code, "this is the id of a job" in answer.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["show", "nonsense"], "there is no flow 'nonsense'"),
+        (["show", "nonsense"], "there is no flow 'nonsense': the id of a flow is a UUID"),
         (["explain", "0198f0c2-0000-7000-8000-000000000000"], "it was never started here"),
         (["list", "--state", "broken"], "state must be one of running, paused, cancelling"),
     ],

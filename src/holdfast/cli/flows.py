@@ -253,7 +253,9 @@ def _draw_explained(explained: FlowExplanation) -> Iterator[RenderableType]:
         yield indented(advice_text(reason.advice, actions), "yellow", mark="→ ")
     for cause in explained.causes:
         why = f": {cause.reason}" if cause.reason else ""
-        yield indented(f"{cause.name!r} {end_text(cause)}{why}", "red", mark="✗ ")
+        style = "dim" if cause.state is JobState.CANCELLED else "red"
+        mark = f"{MARKS[cause.state]} "
+        yield indented(f"{cause.name!r} {end_text(cause)}{why}", style, mark=mark)
     if explained.skipped:
         yield indented(f"{counted(explained.skipped, 'node')} skipped", "dim", mark="⤼ ")
     for node in (*explained.frontier, *explained.waiting):

@@ -36,6 +36,7 @@ from holdfast.flow.reopening import RetryPlan, plan_retry
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.checks import known_job_id
+from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Flows, Started
 from holdfast.store.contract.store import Store
@@ -113,8 +114,11 @@ class FlowVerbs:
 
     async def get(self, flow_id: str) -> FlowInfo:
         """A flow as it stands."""
-        for info in await self._store.flows.get([known_flow_id(flow_id)]):
+        known = known_flow_id(flow_id)
+        for info in await self._store.flows.get([known]):
             return info
+        if await self._store.jobs.get([JobId(known)]):
+            raise UnknownFlow(flow_id, "this is the id of a job: see 'holdfast jobs show'")
         raise UnknownFlow(flow_id)
 
     async def called_by(self, job_id: str) -> list[FlowInfo]:
@@ -326,7 +330,8 @@ def known_flow_id(flow_id: object) -> FlowId:
     try:
         return FlowId(str(UUID(str(flow_id))))
     except ValueError:
-        raise UnknownFlow(repr(flow_id)) from None
+        why = "the id of a flow is a UUID: see 'holdfast flows list --name NAME'"
+        raise UnknownFlow(repr(flow_id), why) from None
 
 
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -72,9 +72,12 @@ class UnknownFailure(HoldfastError):
 class UnknownFlow(HoldfastError):
     """An id that no flow of the store has."""
 
-    def __init__(self, flow_id: str) -> None:
-        super().__init__(f"there is no flow {flow_id}: it was never started here, or was removed")
+    def __init__(
+        self, flow_id: str, why: str = "it was never started here, or was removed"
+    ) -> None:
+        super().__init__(f"there is no flow {flow_id}: {why}")
         self.flow_id = flow_id
+        self._why = why
 
-    def __reduce__(self) -> tuple[type[UnknownFlow], tuple[str]]:
-        return type(self), (self.flow_id,)
+    def __reduce__(self) -> tuple[type[UnknownFlow], tuple[str, str]]:
+        return type(self), (self.flow_id, self._why)

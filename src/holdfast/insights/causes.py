@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.flow.model import NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
 from holdfast.job.ids import JobId
+from holdfast.job.sealed import shown
 from holdfast.job.state import JobState
+from holdfast.job.what import What
+from holdfast.store.contract.store import Store
 
 ENDS_NAMED = 2
 """So many nodes at each end of a long chain are named; those between are counted."""
@@ -78,3 +83,13 @@ def skipped_because_of(whole: WholeFlow, job: JobId) -> int:
                 found.add(one)
                 ahead.append(one)
     return len(found)
+
+
+async def why_told_to_stop(store: Store, jobs: Sequence[JobId]) -> dict[JobId, str]:
+    """Why their flow told these jobs to stop while they ran. The end of such a job says only that
+    it was asked for; one that an operator asked for is left as it is."""
+    if not jobs:
+        return {}
+    told = await store.jobs.life(jobs)
+    asked = {one.job_id: one for one in told if one.what is What.CANCEL_ASKED}
+    return {job: shown(one.message) for job, one in asked.items() if one.message and one.by is None}

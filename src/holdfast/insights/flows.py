@@ -10,6 +10,7 @@ import msgspec
 from holdfast.flow.graph import Graph
 from holdfast.flow.model import FlowInfo, NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
+from holdfast.insights.causes import why_told_to_stop
 from holdfast.insights.gates import gate_text, open_gates
 from holdfast.insights.node_status import statuses
 from holdfast.insights.nodes import AGAIN, about_flow, named_statuses
@@ -62,7 +63,7 @@ async def explain_flow(store: Store, flow: FlowInfo) -> FlowExplanation:
         (*about_flow(flow), *await about_undo_of_flow(store, flow.id)),
         await _frontier(store, frontier),
         await _waiting(store, whole, waiting),
-        _causes(list(whole.nodes.values())),
+        await _causes(store, list(whole.nodes.values())),
         sum(node.state is JobState.SKIPPED for node in whole.nodes.values()),
         tuple(longest_path(whole.graph, whole.nodes)),
         dict(left_out),
@@ -103,12 +104,17 @@ async def _waiting(store: Store, whole: WholeFlow, nodes: list[NodeInfo]) -> tup
     )
 
 
-def _causes(nodes: Sequence[NodeInfo]) -> tuple[NodeInfo, ...]:
+async def _causes(store: Store, nodes: Sequence[NodeInfo]) -> tuple[NodeInfo, ...]:
     """The nodes that ended badly, the first of them first. Losers and what a cancel of the flow
     ended come last, because other nodes or people decided that."""
     bad = [node for node in nodes if node.state in AGAIN]
     order = sorted(bad, key=lambda one: (one.state is JobState.CANCELLED, str(one.finished_at)))
-    return tuple(order[:CAUSES_SHOWN])
+    causes = order[:CAUSES_SHOWN]
+    cancelled = [node.job_id for node in causes if node.state is JobState.CANCELLED]
+    why = await why_told_to_stop(store, cancelled)
+    return tuple(
+        msgspec.structs.replace(node, reason=why.get(node.job_id, node.reason)) for node in causes
+    )
 
 
 def longest_path(graph: Graph, nodes: Mapping[JobId, NodeInfo]) -> list[str]:
