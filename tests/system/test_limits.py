@@ -429,7 +429,9 @@ def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:
     assert "set most=20" in desk.on_store("limits", "show", "tenant").out
     assert "nothing to change: give --most" in desk.on_store("limits", "set", "tenant").err
     unknown = desk.on_store("limits", "drain", "nosuch", "--for", "1m")
-    assert "must be a limit that is defined" in unknown.err
+    assert (
+        "must be a limit that is defined (see 'holdfast limits list'), got 'nosuch'" in unknown.err
+    )
 
 
 @pytest.mark.parametrize(

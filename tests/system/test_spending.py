@@ -414,6 +414,12 @@ async def test_a_soft_amount_and_an_overrun_are_told_once() -> None:
         assert (event.fields["key"], event.fields["spent"]) == ("acme", 150)
         [low] = [one for one in await check_limits(app.store) if one.severity is WARNING]
         assert low.saw == "limit 'tokens' for 'acme': 150 spent or reserved: its soft amount"
+        assert low.advice == "let more be spent, before jobs wait"
+        await ask.enqueue("acme", 60)
+        await worker.drain()
+        [low] = [one for one in await check_limits(app.store) if one.severity is WARNING]
+        assert low.saw.endswith("its soft amount, and jobs wait for more")
+        assert low.advice == "let more be spent"
 
 
 async def nothing(scene: Scene) -> None:

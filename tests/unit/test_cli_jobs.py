@@ -232,6 +232,12 @@ def test_a_running_job_is_told_to_cancel_and_not_called_cancelled(desk: Desk) ->
     assert f"{job} told to cancel, now running" in desk.on_store("jobs", "cancel", job).out
 
 
+def test_a_cancel_of_a_job_that_has_ended_does_not_call_it_cancelled(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.in_state(JobState.FAILED))
+    answer = desk.on_store("jobs", "cancel", job)
+    assert (answer.code, answer.out) == (0, f"{job} is not cancelled: it has ended as failed\n")
+
+
 def test_a_running_job_is_explained_by_its_attempt(desk: Desk) -> None:
     job = desk.seed(lambda scene: scene.in_state(JobState.RUNNING))
     assert "attempt 1, started" in desk.on_store("jobs", "explain", job).out

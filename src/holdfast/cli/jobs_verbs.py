@@ -25,7 +25,7 @@ from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.insights.actions import Verb
 from holdfast.job.checks import check_job_id
 from holdfast.job.redaction import redact
-from holdfast.job.state import JobState
+from holdfast.job.state import ENDED, JobState
 from holdfast.operations.job_verbs import RESCHEDULE
 
 if TYPE_CHECKING:
@@ -170,9 +170,17 @@ def _draw_each(command: JobCommand, results: list[dict[str, Any]]) -> Iterator[R
             yield make_text(f"refused: {result['error']}", "red")
         elif result["state"] is None:
             yield f"{result['id']} {command.done}"
+        elif _came_too_late(command, result["state"]):
+            said = f"{result['id']} is not cancelled: it has ended as "
+            yield Text.assemble(said, state_text(result["state"]))
         else:
             done = _done(command, result["state"])
             yield Text.assemble(f"{result['id']} {done}, now ", state_text(result["state"]))
+
+
+def _came_too_late(command: JobCommand, state: JobState) -> bool:
+    """A cancel of a job that has ended otherwise changes nothing, and is no error."""
+    return command.row.verb is Verb.CANCEL and state in ENDED - {JobState.CANCELLED}
 
 
 def _done(command: JobCommand, state: JobState) -> str:

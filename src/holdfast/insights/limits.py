@@ -256,14 +256,13 @@ def _about_unknown(limits: list[str]) -> list[Diagnosis]:
 
 def _about_budgets(found: list[BucketInfo]) -> list[Diagnosis]:
     """The first budgets that have reached their soft amount."""
-    low = [one for one in found if one.soft_reached]
-    return [
-        Diagnosis(
-            "limits",
-            WARNING,
-            f"{_shown(one)}: {one.spent + one.in_use:,} spent or reserved: its soft amount",
-            "let more be spent, before jobs wait",
-            (_on(one, Verb.TOP_UP),),
-        )
-        for one in low[:SHOWN]
-    ]
+    return [_about_budget(one) for one in found if one.soft_reached][:SHOWN]
+
+
+def _about_budget(bucket: BucketInfo) -> Diagnosis:
+    fact = f"{_shown(bucket)}: {bucket.spent + bucket.in_use:,} spent or reserved: its soft amount"
+    advice = "let more be spent, before jobs wait"
+    if bucket.waiting:
+        fact += ", and jobs wait for more"
+        advice = "let more be spent"
+    return Diagnosis("limits", WARNING, fact, advice, (_on(bucket, Verb.TOP_UP),))

@@ -306,7 +306,7 @@ def require_same_kind(known: LimitInfo, settings: Settings, *, counts: bool) -> 
 
 def require_defined(name: str, known: Sequence[LimitInfo]) -> None:
     if not known:
-        raise BadOption(f"limit {name!r}", "a limit that is defined", "none of this name")
+        raise BadOption("limit", "a limit that is defined (see 'holdfast limits list')", name)
 
 
 def require_override(name: str, known: Sequence[LimitInfo], settings: Settings | None) -> None:
