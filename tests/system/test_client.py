@@ -25,6 +25,7 @@ from holdfast.errors import (
     ResultTimeout,
     StoreError,
     UnknownJob,
+    UnknownSchedule,
     Unreadable,
 )
 from holdfast.insights.actions import Action, Noun, Verb
@@ -713,3 +714,30 @@ async def test_a_job_may_be_rescheduled_by_a_timedelta(client: Client, scene: Sc
     job_id = await scene.in_state(JobState.READY)
     await client.reschedule(job_id, timedelta(minutes=1))
     assert await scene.state(job_id) is JobState.SCHEDULED
+
+
+# Other nouns ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", ["a\0b", "\ud800", "x" * 10_000, ""])
+async def test_no_store_is_asked_for_a_text_that_it_could_not_hold(
+    client: Client, bad: str
+) -> None:
+    for which in ({"name": bad}, {"tag": ["vip", bad]}, {"cursor": bad}, {"state": bad}):
+        with pytest.raises(BadOption):
+            await client.flows.page(**which)  # type: ignore[arg-type]
+    with pytest.raises(BadOption, match="after must be 1 to"):
+        await client.limits.buckets(after=bad)
+    schedules = client.schedules
+    asked = (schedules.get, schedules.pause, schedules.trigger, schedules.history, schedules.delete)
+    for ask in asked:
+        with pytest.raises(UnknownSchedule):
+            await ask(bad)
+
+
+async def test_flows_are_filtered_by_moments_with_a_zone(client: Client) -> None:
+    for word in ("created_after", "created_before"):
+        with pytest.raises(BadOption, match="with a time zone"):
+            await client.flows.page(**{word: datetime(2030, 1, 1)})  # type: ignore[arg-type]  # noqa: DTZ001
+    with pytest.raises(BadOption, match="one text or a list of them"):
+        await client.flows.page(name=5)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.client.flows import STARTS_AT_ONCE, FlowVerbs
-from holdfast.errors import HoldfastError, StoreError
+from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.flow.elements import element_ids
 from holdfast.flow.model import NewFlow, new_flow_id, new_node_id
 from holdfast.store.contract.flows import Started
@@ -123,3 +123,26 @@ def test_elements_of_a_map_follow_each_other_and_are_nobody_elses() -> None:
     assert len(every | set(maps)) == sum(map(len, ids)) + len(maps)
     assert all(str(UUID(one)) == one and UUID(one).version == 7 for one in every)
     assert {one[-3:] for one in every} == {flow[-3:]}
+
+
+@pytest.mark.parametrize("unique", ["a\0b", "\ud800", "x" * 600, "", 5, b"key", ["key"]])
+async def test_a_key_that_is_no_text_is_refused_and_the_flow_can_still_be_started(
+    unique: Any,
+) -> None:
+    app = App("sqlite://")
+
+    @app.task()
+    async def work() -> None: ...
+
+    flow = app.flow("keyed")
+    flow.add(work)
+    async with app:
+        with pytest.raises(BadOption, match="unique must be 1 to 512 characters of text"):
+            await flow.start(unique=unique)
+        assert (await flow.start(unique="order:42")).created
+
+
+@pytest.mark.parametrize("retention", ["7d", 5, {"failed": 60}, True])
+def test_a_retention_of_a_flow_that_is_none_is_refused(retention: Any) -> None:
+    with pytest.raises(BadOption, match="retention must be a Retention"):
+        App("sqlite://").flow("kept", retention=retention)

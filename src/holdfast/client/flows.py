@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from holdfast.client.acting import Acts
+from holdfast.client.selection import LONGEST_TEXT
 from holdfast.client.waiting import EndWaiter
 from holdfast.enqueue.batcher import Batcher
 from holdfast.enqueue.options import Seconds
@@ -144,15 +145,16 @@ class FlowVerbs:
         limit: int = 50,
         cursor: str | None = None,
     ) -> FlowPage:
-        """Flows, newest first."""
+        """Flows, newest first. `cursor` is `next_cursor` of the page before."""
         which = FlowFilter(
-            names=_several(name),
-            states=frozenset(_state(one) for one in _several(state)),
-            tags=_several(tag),
-            created_after=created_after,
-            created_before=created_before,
+            names=_texts("name", name),
+            states=frozenset(_state(one) for one in _several("state", state)),
+            tags=_texts("tag", tag),
+            created_after=_moment("created_after", created_after),
+            created_before=_moment("created_before", created_before),
         )
-        return await self._store.flows.page(which, checks.count("limit", limit), cursor)
+        after = None if cursor is None else checks.check_job_id(cursor)
+        return await self._store.flows.page(which, checks.count("limit", limit), after)
 
     async def count(self) -> dict[FlowState, int]:
         """How many flows there are, by state."""
@@ -334,8 +336,20 @@ def known_flow_id(flow_id: object) -> FlowId:
         raise UnknownFlow(repr(flow_id), why) from None
 
 
-def _several(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _several(option: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (given,)
+    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+        raise BadOption(option, "one text or a list of them", given)
+    return tuple(given)
+
+
+def _texts(option: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(checks.text(option, one, LONGEST_TEXT) for one in _several(option, given))
+
+
+def _moment(option: str, given: datetime | None) -> datetime | None:
+    return None if given is None else checks.moment(option, given)
 
 
 def _state(given: str) -> FlowState:

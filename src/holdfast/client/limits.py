@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from holdfast.client.acting import Acts
+from holdfast.client.selection import LONGEST_TEXT
 from holdfast.enqueue.options import Seconds
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
@@ -45,6 +46,8 @@ class LimitVerbs:
         """The buckets of one limit, or of all, that count or hold up something: by name, behind
         the bucket `after`."""
         name = None if limit is None else _name(limit)
+        if after is not None:
+            checks.text("after", after, LONGEST_TEXT)
         return await self._store.limits.buckets(name, checks.count("page", page), after)
 
     async def get(self, limit: AnyLimit, key: str = "") -> BucketInfo:

@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from holdfast.client.acting import Acts, OpenAct, SilentAct
-from holdfast.client.selection import OnProgress
+from holdfast.client.selection import LONGEST_TEXT, OnProgress
 from holdfast.errors import BadOption, Refused, UnknownSchedule
 from holdfast.insights.actions import Noun, Verb
-from holdfast.job.checks import check_name
+from holdfast.job import checks
+from holdfast.job.checks import NAME, check_name
 from holdfast.job.ids import JobId
 from holdfast.operations.rows import NameVerb
 from holdfast.operations.verbs import NAME_VERBS
@@ -53,7 +54,7 @@ class ScheduleVerbs:
 
     async def get(self, name: str) -> Schedule:
         """One schedule; raises `UnknownSchedule` if the store has none of this name."""
-        found = await self._store.schedules.find([name])
+        found = await self._store.schedules.find([_known(name)])
         if not found:
             raise UnknownSchedule(name)
         return found[0]
@@ -96,7 +97,7 @@ class ScheduleVerbs:
 
     async def apply(self, row: NameVerb, name: str, *, by: str | None = None) -> None:
         """Apply a verb of the table to one schedule."""
-        async with self._act(by, row.verb, name) as act:
+        async with self._act(by, row.verb, _known(name)) as act:
             if not await row.change(self._store, [name]):
                 raise UnknownSchedule(name)
             act.changed = 1
@@ -161,7 +162,12 @@ class ScheduleVerbs:
     ) -> list[LedgerEntry]:
         """What was decided about each plan and what became of its job, newest first."""
         await self.get(name)
-        return await self._store.schedules.history(name, scope=scope, limit=limit, before=before)
+        most = checks.count("limit", limit)
+        if before is not None:
+            before = checks.moment("before", before)
+        if scope is not None and scope != NO_SCOPE:
+            checks.text("scope", scope, LONGEST_TEXT)
+        return await self._store.schedules.history(name, scope=scope, limit=most, before=before)
 
     async def backfill(
         self,
@@ -199,6 +205,14 @@ class ScheduleVerbs:
         self, by: str | None, verb: Verb, name: str, value: object = None, *, long: bool = False
     ) -> OpenAct | SilentAct:
         return self._acts.act(self._store, by, Noun.SCHEDULES, verb, name, value=value, long=long)
+
+
+def _known(name: str) -> str:
+    """The name of a schedule to look for. What no schedule can be called is unknown to every
+    store, whether or not the store could compare with it."""
+    if isinstance(name, str) and NAME.match(name):
+        return name
+    raise UnknownSchedule(name)
 
 
 def _shown(facts: Mapping[str, Any]) -> dict[str, object]:

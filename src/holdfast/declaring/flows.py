@@ -70,6 +70,8 @@ class FlowGraph(FlowBuilder):
         self._tags = checks.texts("tags", tags, 128, "tag")
         self._priority = priority
         self._deadline = deadline
+        if retention is not None:
+            checks.kind("retention", retention, Retention, "a Retention(succeeded=…, failed=…)")
         self._retention = retention or Retention()
         self._returns: Node[Any] | None = None
 
@@ -104,8 +106,9 @@ class FlowGraph(FlowBuilder):
         """The whole graph, checked."""
         if not self._nodes:
             raise BadFlow(f"the flow {self.name!r} has no nodes: add some with flow.add(task, …)")
+        key = None if unique is None else checks.text("unique", unique, 512)
         waits_for = self._checked_edges()
-        ids = self._ids = self._minted(unique)
+        ids = self._ids = self._minted(key)
         needed = set(chain.from_iterable(waits_for.values()))
         nodes = tuple(
             self._new_node(node, ids.of, is_sink=node not in needed) for node in self._nodes
@@ -116,7 +119,7 @@ class FlowGraph(FlowBuilder):
             name=self.name,
             nodes=nodes,
             graph=encode_graph(nodes, returns=None if returns is None else returns.name),
-            unique_key=None if unique is None else checks.text("unique", unique, 512),
+            unique_key=key,
             tags=self._tags,
             parent=watcher_id(ids.flow) if any(node.undo for node in nodes) else None,
             fence=UNHELD,

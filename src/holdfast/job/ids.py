@@ -31,6 +31,11 @@ def placed_id(minted: str, beside: str | None, limited: bool) -> str:
     return f"{minted[:-3]}000" if limited else minted
 
 
+def is_limited_id(minted: str) -> bool:
+    """Whether an id was minted as that of a job or flow that passes limits, or beside one."""
+    return minted.endswith("000")
+
+
 def partition_bits(text: str) -> int:
     """Twelve bits that say where what belongs to this text lies; the same in every program."""
     return zlib.crc32(text.encode()) & 0xFFF

@@ -10,7 +10,7 @@ from holdfast.context import AttemptLost, Context
 from holdfast.errors import BadFlow
 from holdfast.flow.depth import depth_of, with_depth
 from holdfast.flow.growing import MAP, MOST_ELEMENTS, MapPlan, apart, growths
-from holdfast.flow.model import Grown
+from holdfast.flow.model import Grown, Growth
 from holdfast.handlers.registry import Handler
 from holdfast.job.ends import Fail
 from holdfast.store.contract.store import Store
@@ -31,16 +31,24 @@ def map_handler(store: Store) -> Handler:
             raise Fail(str(BadFlow(f"job {ctx.job.id} belongs to no flow")))
         texts = [_encoder.encode(item).decode() for item in items]
         for growth in growths(read, texts, told.flow, ctx.job.id, ctx.fence):
-            [grown] = await store.flows.extend([growth])
+            grown = await _extended(store, growth)
             if grown is Grown.TARGET_GONE and growth.elements is not None:
                 for part in apart(growth, growth.elements):
-                    [grown] = await store.flows.extend([part])
-                    _require(grown, ctx)
+                    _require(await _extended(store, part), ctx)
             else:
                 _require(grown, ctx)
         return len(items)
 
     return Handler.of(MAP, make_elements)
+
+
+async def _extended(store: Store, growth: Growth) -> Grown:
+    """What the store refuses once, it refuses always."""
+    try:
+        [grown] = await store.flows.extend([growth])
+    except BadFlow as error:
+        raise Fail(str(error)) from error
+    return grown
 
 
 def _require(grown: Grown, ctx: Context) -> None:

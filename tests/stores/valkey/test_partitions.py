@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import App
+from holdfast import App, Context, Flow, FlowFailed, FlowHandle, FlowState, JobFailed
 from holdfast.clock import ManualClock
 from holdfast.errors import (
     BadOption,
@@ -223,6 +223,78 @@ async def test_what_one_script_cannot_see_is_refused(scene: Scene) -> None:
         await store.schedules.put("nightly", nightly)
     with pytest.raises(NotCapable, match=several):
         await store.schedules.declare({"nightly": nightly})
+
+
+REFUSED = "can neither call nor add them"
+
+
+async def test_whether_jobs_with_limits_may_be_called_is_no_matter_of_chance(place: str) -> None:
+    """What is called lies beside its caller, which may lie anywhere."""
+    app = App(place)
+
+    @app.task(limits=[app.limit("busy", Concurrency(5))])
+    async def limited_task(number: int) -> int:
+        return number
+
+    @app.task(retry=1)
+    async def plain_caller(ctx: Context) -> int:
+        return await ctx.call(limited_task, 1)
+
+    @app.task(retry=1, fair="who")
+    async def caller_in_line(ctx: Context, who: str) -> int:
+        return await ctx.call(limited_task, 2)
+
+    @app.flow_task(retry=1)
+    async def flow_of_some() -> Flow:
+        child = app.flow("child")
+        child.add(limited_task, 3)
+        return child
+
+    async with app, app.worker() as worker:
+        plain = [await plain_caller.enqueue() for _ in range(12)]
+        plain += [await flow_of_some.enqueue() for _ in range(12)]
+        in_line = [await caller_in_line.enqueue("ann") for _ in range(4)]
+        await worker.drain()
+        for job in plain:
+            with pytest.raises(JobFailed, match=REFUSED):
+                await job.result(timeout=5)
+        assert [await job.result(timeout=5) for job in in_line] == [2] * 4
+
+
+@pytest.mark.parametrize("maps", [False, True])
+async def test_whether_nodes_with_limits_may_be_added_is_no_matter_of_chance(
+    place: str, maps: bool
+) -> None:
+    app = App(place)
+
+    @app.task(limits=[app.limit("busy", Concurrency(5))])
+    async def limited_task(number: int) -> int:
+        return number
+
+    @app.task(retry=1)
+    async def adds(ctx: Context) -> None:
+        if maps:
+            ctx.flow.map(limited_task, [4, 5])
+        else:
+            ctx.flow.add(limited_task, 6)
+        await ctx.flow.extend()
+
+    async def started(*, with_limits: bool) -> FlowHandle:
+        flow = app.flow("grows")
+        flow.add(adds)
+        if with_limits:
+            flow.add(limited_task, 7)
+        return await flow.start()
+
+    async with app, app.worker() as worker:
+        plain = [await started(with_limits=False) for _ in range(8)]
+        among_buckets = [await started(with_limits=True) for _ in range(4)]
+        await worker.drain()
+        for run in plain:
+            with pytest.raises(FlowFailed, match=REFUSED):
+                await run.result(timeout=5)
+        for run in among_buckets:
+            assert (await run.wait(timeout=5)).state is FlowState.SUCCEEDED
 
 
 async def test_a_program_explains_and_examines_limits_in_several_partitions(place: str) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, cast
 
-from holdfast.errors import BadOption, NotCapable
+from holdfast.errors import BadFlow, BadOption, NotCapable
 from holdfast.flow.kept import without_known, written_out
 from holdfast.flow.model import (
     CloseWhat,
@@ -25,13 +25,15 @@ from holdfast.flow.model import (
     NewFlow,
     Reopening,
 )
-from holdfast.job.ids import JobId, partition_bits
+from holdfast.job.ids import JobId, is_limited_id, partition_bits
+from holdfast.job.record import NewJob
 from holdfast.store.contract.flows import Started, StartWord
 from holdfast.store.contract.records import Capability
 from holdfast.store.valkey import flow_rows
 from holdfast.store.valkey.connection import Call, Connections, gathered
 from holdfast.store.valkey.flow_reading import ValkeyFlowReading
 from holdfast.store.valkey.inserting import (
+    CALLED_FROM_ELSEWHERE,
     KEYED_AND_LIMITED,
     require_beside_keys,
     require_limited_at_home,
@@ -103,7 +105,7 @@ class ValkeyFlows(ValkeyFlowReading):
     async def _extend(self, growth: Growth) -> Grown:
         """The script refuses a growth with nodes that the flow has already, and names them."""
         require_beside_flow(self._connections, growth.flow, (one.job.id for one in growth.nodes))
-        require_limited_at_home(self._connections, [one.job for one in growth.nodes])
+        require_home(self._connections, growth.flow, [one.job for one in growth.nodes])
         if growth.elements is not None:  # their ids end as that of the map does
             require_beside_flow(self._connections, growth.flow, [growth.by])
         tag = self._connections.tag(self._connections.partition_of(growth.flow))
@@ -234,9 +236,20 @@ def require_one_partition(connections: Connections, flow: NewFlow) -> None:
         )
     if flow.parent is not None:
         require_beside_flow(connections, flow.id, [flow.parent])
+        require_home(connections, flow.id, [node.job for node in flow.nodes])
     require_beside_keys(connections, [node.job for node in flow.nodes])
     require_limited_at_home(connections, [node.job for node in flow.nodes])
     require_beside_flow(connections, flow.id, (node.job.id for node in flow.nodes))
+
+
+def require_home(connections: Connections, flow: FlowId, jobs: Iterable[NewJob]) -> None:
+    """A flow that is called lies beside its caller, and one that grows stays where it is. Either
+    may lie where all buckets are by chance. Whether it may have jobs that pass limits must not
+    hang on that: it may if it was put there."""
+    if connections.options.partitions == 1 or not any(job.buckets for job in jobs):
+        return
+    if not is_limited_id(flow):
+        raise BadFlow(CALLED_FROM_ELSEWHERE)
 
 
 def require_beside_flow(connections: Connections, flow: FlowId, ids: Iterable[JobId]) -> None:

@@ -39,6 +39,12 @@ HOME = 0
 """The partition of all buckets, and of all jobs that pass them: one script has to see both."""
 SEVERAL = "while it has several partitions (?partitions=1, no cluster)"
 KEYED_AND_LIMITED = f"give a unique key to a job or a flow that passes limits {SEVERAL}"
+CALLED_FROM_ELSEWHERE = (
+    "a valkey store of several partitions keeps all jobs that pass limits in one of them: a job or "
+    "a flow that passes none can neither call nor add them. Let the task that calls, or a node "
+    "that the flow is started with, pass a limit, take turns or require labels too, or use a store "
+    "of one partition"
+)
 SET_BY_SCRIPT = ("seq", "ready_at", "created_at", "spread")
 OF_LIMITED = Record.__struct_fields__[width(Record) :]
 """The values that a record has more if its job passes limits. The last one is a spread."""
