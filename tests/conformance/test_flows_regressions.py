@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from holdfast.errors import BadFlow
@@ -10,8 +15,9 @@ from holdfast.flow.graph import Graph
 from holdfast.flow.model import CloseWhat, FlowState, Grown, NewEdge, NewGate
 from holdfast.flow.reopening import plan_retry
 from holdfast.job.ends import Cancelled
-from holdfast.job.ids import new_job_id
-from holdfast.job.outcome import decide
+from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.outcome import Transition, decide
+from holdfast.store.contract.records import Verdict
 from tests.conformance.builders import FAILED, Scene
 from tests.conformance.test_flows_extend import grown
 from tests.support.cascades import cut_off_at
@@ -108,3 +114,53 @@ async def test_the_reason_of_a_skip_names_the_upstream_alike_on_every_store(
     trip = await Trip.begin(scene, {name: [], "b": [name]})
     await trip.end(name, end=FAILED)
     assert (await trip.nodes())["b"].reason == f"'{name}' is failed"
+
+
+@dataclass(frozen=True)
+class PassingBy:
+    """The jobs of a store which finds these jobs locked, as `finish` may."""
+
+    jobs: Any
+    locked: set[JobId]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.jobs, name)
+
+    async def finish(self, moves: Sequence[Transition]) -> list[Verdict]:
+        free = [move for move in moves if move.id not in self.locked]
+        held = [Verdict(m.id, False, m.source, m.fence) for m in moves if m.id in self.locked]
+        return [*await self.jobs.finish(free), *held]
+
+
+@pytest.mark.parametrize("what", [CloseWhat.ALL, CloseWhat.BLOCKED])
+async def test_a_cancel_that_did_not_reach_every_node_is_still_owed(
+    scene: Scene, what: CloseWhat
+) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": ["a"], "c": ["b"]})
+    await trip.close(what)
+    store, flows = scene.store, scene.store.flows
+    [errand] = await flows.errands(10)
+    locked = {trip.ids["b"]}
+    passing_by: Any = SimpleNamespace(jobs=PassingBy(store.jobs, locked), flows=flows)
+    assert not await do_errand(passing_by, errand)
+    assert await flows.errands(10) == [errand]
+    locked.clear()
+    assert await do_errand(passing_by, errand)
+    assert await flows.errands(10) == []
+    states = await trip.states()
+    assert (states["b"], states["c"]) == ("cancelled", "cancelled")
+
+
+async def test_losers_that_were_not_reached_are_cancelled_later(scene: Scene) -> None:
+    race: dict[str, Waits] = {"a": [], "y": [], "b": ["y"], "won": any_of("a", "b", cancel=True)}
+    trip = await Trip.begin(scene, race)
+    await trip.end("a")
+    store, flows = scene.store, scene.store.flows
+    [errand] = await flows.errands(10)
+    locked = {trip.ids["b"]}
+    passing_by: Any = SimpleNamespace(jobs=PassingBy(store.jobs, locked), flows=flows)
+    assert not await do_errand(passing_by, errand)
+    locked.clear()
+    await do_errands(scene)
+    assert (await trip.states())["b"] == "cancelled"
+    assert await flows.errands(10) == []

@@ -723,9 +723,15 @@ async def test_a_job_may_be_rescheduled_by_a_timedelta(client: Client, scene: Sc
 async def test_no_store_is_asked_for_a_text_that_it_could_not_hold(
     client: Client, bad: str
 ) -> None:
-    for which in ({"name": bad}, {"tag": ["vip", bad]}, {"cursor": bad}, {"state": bad}):
+    asked_for: list[dict[str, Any]] = [
+        {"name": bad},
+        {"tag": ["vip", bad]},
+        {"cursor": bad},
+        {"state": bad},
+    ]
+    for which in asked_for:
         with pytest.raises(BadOption):
-            await client.flows.page(**which)  # type: ignore[arg-type]
+            await client.flows.page(**which)
     with pytest.raises(BadOption, match="after must be 1 to"):
         await client.limits.buckets(after=bad)
     schedules = client.schedules

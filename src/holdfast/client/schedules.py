@@ -207,7 +207,7 @@ class ScheduleVerbs:
         return self._acts.act(self._store, by, Noun.SCHEDULES, verb, name, value=value, long=long)
 
 
-def _known(name: str) -> str:
+def _known(name: Any) -> str:
     """The name of a schedule to look for. What no schedule can be called is unknown to every
     store, whether or not the store could compare with it."""
     if isinstance(name, str) and NAME.match(name):

@@ -43,16 +43,22 @@ MEANT = {
 
 async def do_errand(store: Store, errand: Errand) -> bool:
     """Do it, and forget it. False if it cannot be done yet, and is kept."""
+    if not await _do(store, errand):
+        return False
+    await store.flows.done([errand.id])
+    return True
+
+
+async def _do(store: Store, errand: Errand) -> bool:
     match errand.kind:
         case ErrandKind.CLOSE:
-            await _close(store, errand.flow, errand.what or CloseWhat.ALL)
+            return await _close(store, errand.flow, errand.what or CloseWhat.ALL)
         case ErrandKind.LOSERS:
-            await _cancel_losers(store, errand.flow, errand.job)
+            return await _cancel_losers(store, errand.flow, errand.job)
         case ErrandKind.SETTLE:
             await store.flows.settle([errand.flow])
         case ErrandKind.PARENT:
-            if errand.job is not None and not await _tell_parent(store, errand.flow, errand.job):
-                return False
+            return errand.job is None or await _tell_parent(store, errand.flow, errand.job)
         case ErrandKind.ORPHAN:
             if errand.job is None or not await _is_left_alone(store, errand.flow, errand.job):
                 await store.flows.close([errand.flow], CloseWhat.ALL)
@@ -61,7 +67,6 @@ async def do_errand(store: Store, errand: Errand) -> bool:
                 await undo_steps(store, errand.job)
         case _:
             assert_never(errand.kind)
-    await store.flows.done([errand.id])
     return True
 
 
@@ -84,31 +89,41 @@ async def _is_left_alone(store: Store, flow: FlowId, job: JobId) -> bool:
     return any(one.state is JobState.SUCCEEDED for one in await store.jobs.outcomes([job]))
 
 
-async def _close(store: Store, flow: FlowId, what: CloseWhat) -> None:
-    """The nodes are told who cancelled them: the reason of a flow says it."""
+async def _close(store: Store, flow: FlowId, what: CloseWhat) -> bool:
+    """The nodes are told who cancelled them: the reason of a flow says it. Answers whether all
+    were reached."""
     reason = "cancelled with what was blocked in its flow"
     if what is not CloseWhat.BLOCKED:
         said = [info.reason for info in await store.flows.get([flow]) if info.reason]
         reason = f"its flow was {said[0]}" if said else CLOSED
+    reached = True
     async for nodes in pages_of(store, flow):
         meant = [node.job_id for node in nodes if node.state in MEANT[what]]
-        await _cancel(store, meant, reason)
+        reached = await _cancel(store, meant, reason) and reached
+    return reached
 
 
-async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> None:
+async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> bool:
     if met is None:
-        return
+        return True
     states = {node.job_id: node.state async for some in pages_of(store, flow) for node in some}
     graph = Graph(await store.flows.graph(flow))
     winner = graph.names.get(met, met)
     reason = f"{winner!r} needs it no more: another node came first"
-    await _cancel(store, losers_of(graph, met, states), reason)
+    return await _cancel(store, losers_of(graph, met, states), reason)
 
 
-async def _cancel(store: Store, jobs: Collection[JobId], reason: str) -> None:
+async def _cancel(store: Store, jobs: Collection[JobId], reason: str) -> bool:
+    """Whether each of these jobs has ended or was told to end. A node whose flow somebody's open
+    transaction has locked may be refused where it is: then the cancel is still owed."""
     left = sorted(jobs)
+    missed: list[JobId] = []
     for first in range(0, len(left), NODES_AT_ONCE):
-        await cancel_jobs(store.jobs, left[first : first + NODES_AT_ONCE], reason)
+        some = left[first : first + NODES_AT_ONCE]
+        reached = set(await cancel_jobs(store.jobs, some, reason))
+        missed += [job for job in some if job not in reached]
+    live = await store.jobs.live(missed) if missed else []
+    return all(job.cancel_requested for job in live)
 
 
 async def pages_of(store: Store, flow: FlowId) -> AsyncIterator[list[NodeInfo]]:

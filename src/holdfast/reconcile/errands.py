@@ -47,6 +47,6 @@ class ErrandsReconciler(Reconciler):
             blamed[name] = error
             return Swept(failed=1)
         self.failures.succeeded(name)
-        if not is_done:  # a job runs, and will give its slot back in a moment
+        if not is_done:  # a job runs, or is locked, and will not be for long
             asyncio.get_running_loop().call_later(LOOK_AGAIN_SECONDS, self.wake)
         return Swept(mended=int(is_done))

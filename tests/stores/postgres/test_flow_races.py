@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.background import cancelling
 from holdfast.clock import ManualClock
+from holdfast.flow.errands import do_errand
 from holdfast.flow.model import CloseWhat, FlowState, Grown, child_flow_id
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
@@ -246,3 +248,25 @@ async def test_the_end_of_a_parent_and_the_cancel_of_its_flow_are_one_transactio
         )
     [(owed, ended)] = written
     assert owed == ended
+
+
+async def test_a_cancel_is_owed_as_long_as_a_transaction_keeps_it_from_a_node(
+    url: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was forgotten, and the nodes that it had not reached were blocked for ever."""
+    monkeypatch.setattr(cancelling, "CANCEL_ROUNDS", 2)
+    trip = await Trip.begin(scene, {"a": [], "b": ["a"], "c": ["b"]})
+    await trip.claim()
+    assert await trip.close(CloseWhat.WAITING) == [trip.id]
+    flows = scene.store.flows
+    [errand] = await flows.errands(10)
+    async with connected(url) as connection:
+        async with connection.transaction():
+            [verdict] = await end_within(scene, connection, trip.ids["a"])
+            assert verdict.accepted
+            assert not await do_errand(scene.store, errand)
+        assert await flows.errands(10) == [errand]
+        assert await do_errand(scene.store, errand)
+    assert await flows.errands(10) == []
+    assert await trip.states() == {"a": "succeeded", "b": "cancelled", "c": "cancelled"}
+    assert (await trip.info()).state is FlowState.CANCELLED

@@ -22,7 +22,8 @@ class Finishing(Protocol):
         live state is applied as an end, cancelled "on request" and kept as its policy says.
 
         A running job that somebody's open transaction has locked, as `Joining.within` allows, may
-        be refused where it is: running, with the fence that was given. Its move may be asked again.
+        be refused where it is: running, with the fence that was given. So may a node, running or
+        waiting, if the transaction has locked its flow. Its move may be asked again.
 
         The records in `steps` are written in the same step, if the fence of the move holds.
 
