@@ -13,7 +13,7 @@ from holdfast.job.record import Job
 from holdfast.job.state import ENDED, JobState
 from holdfast.store import walks
 from holdfast.store.contract.filters import JobFilter
-from holdfast.store.contract.reading import Look
+from holdfast.store.contract.reading import WalkBound
 from tests.conformance.builders import FAILED, RAISED, RETURNED, TASK, Scene
 
 GAVE_UP = fingerprint(TASK, FAILED.kind, FAILED.message)
@@ -127,7 +127,7 @@ CASES: Mapping[str, tuple[Callable[[Scene], dict[str, Any]], set[str]]] = {
 }
 
 
-async def full_walk(scene: Scene, which: JobFilter, limit: int, look: Look) -> list[Job]:
+async def full_walk(scene: Scene, which: JobFilter, limit: int, look: WalkBound) -> list[Job]:
     """All pages, however many of them are incomplete or empty."""
     found, cursor = list[Job](), None
     while True:
@@ -148,7 +148,7 @@ async def test_each_filter_finds_what_it_names(scene: Scene) -> None:
     names = {job: name for name, job in made.items()}
     for case, (which_of, expected) in CASES.items():
         which = JobFilter(**which_of(scene))
-        jobs = await full_walk(scene, which, 100, Look())
+        jobs = await full_walk(scene, which, 100, WalkBound())
         assert {names[job.id] for job in jobs} == expected, case
         assert [job.id for job in jobs] == sorted((job.id for job in jobs), reverse=True), case
         counted = await scene.store.jobs.count(which)
@@ -164,8 +164,10 @@ async def test_short_looks_find_exactly_what_a_full_scan_finds(
     await furnish(scene)
     for case, (which_of, _) in CASES.items():
         which = JobFilter(**which_of(scene))
-        whole = [job.id for job in await full_walk(scene, which, 100, Look())]
-        assert [job.id for job in await full_walk(scene, which, limit, Look(look))] == whole, case
+        whole = [job.id for job in await full_walk(scene, which, 100, WalkBound())]
+        assert [job.id for job in await full_walk(scene, which, limit, WalkBound(look))] == whole, (
+            case
+        )
 
 
 @pytest.mark.parametrize(("limit", "first"), [(1, 1), (2, 3), (100, 4)])
@@ -175,12 +177,14 @@ async def test_pages_without_time_find_exactly_what_a_full_scan_finds(
     """Where no time is left, each step of a walk is a page of its own."""
     await furnish(scene)
     wholes = {
-        case: [job.id for job in await full_walk(scene, JobFilter(**which_of(scene)), 100, Look())]
+        case: [
+            job.id for job in await full_walk(scene, JobFilter(**which_of(scene)), 100, WalkBound())
+        ]
         for case, (which_of, _) in CASES.items()
     }
     monkeypatch.setattr(walks, "FIRST_LOOK", first)
     for case, (which_of, _) in CASES.items():
-        found = await full_walk(scene, JobFilter(**which_of(scene)), limit, Look(seconds=0.0))
+        found = await full_walk(scene, JobFilter(**which_of(scene)), limit, WalkBound(seconds=0.0))
         assert [job.id for job in found] == wholes[case], case
 
 
@@ -189,7 +193,7 @@ async def test_a_page_without_time_looks_at_some_jobs_and_says_how_far_it_came(
 ) -> None:
     monkeypatch.setattr(walks, "FIRST_LOOK", 10)
     await scene.enqueue_many(30)
-    page = await scene.store.jobs.page(JobFilter(tags=("rare",)), 5, look=Look(seconds=0.0))
+    page = await scene.store.jobs.page(JobFilter(tags=("rare",)), 5, look=WalkBound(seconds=0.0))
     assert (page.jobs, page.looked_at, page.complete) == ((), 10, False)
     assert page.next_cursor is not None
     assert page.reached == scene.after(0)

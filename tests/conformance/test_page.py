@@ -11,7 +11,7 @@ from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.filters import JobFilter
-from holdfast.store.contract.reading import Look
+from holdfast.store.contract.reading import WalkBound
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene, ids
 
 
@@ -193,12 +193,12 @@ async def test_a_page_looks_at_no_more_jobs_than_it_may(scene: Scene) -> None:
     scene.clock.advance(60)
     await scene.enqueue_many(30)
     which = JobFilter(tags=("rare",))
-    page = await scene.store.jobs.page(which, 10, look=Look(20))
+    page = await scene.store.jobs.page(which, 10, look=WalkBound(20))
     assert page.jobs == ()
     assert page.next_cursor is not None
     assert (page.looked_at, page.complete) == (20, False)
     assert page.reached == scene.after(0), "when the oldest of the twenty was created"
-    rest = await scene.store.jobs.page(which, 10, page.next_cursor, look=Look(20))
+    rest = await scene.store.jobs.page(which, 10, page.next_cursor, look=WalkBound(20))
     assert ids(rest.jobs) == [rare]
     assert (rest.looked_at, rest.complete, rest.reached) == (11, True, None)
     assert rest.next_cursor is None
@@ -206,7 +206,7 @@ async def test_a_page_looks_at_no_more_jobs_than_it_may(scene: Scene) -> None:
 
 async def test_a_full_page_is_complete_and_has_looked_no_further(scene: Scene) -> None:
     await scene.enqueue_many(30, tags=("t",))
-    page = await scene.store.jobs.page(JobFilter(tags=("t",)), 5, look=Look(20))
+    page = await scene.store.jobs.page(JobFilter(tags=("t",)), 5, look=WalkBound(20))
     assert len(page.jobs) == 5
     assert (page.looked_at, page.complete) == (6, True)
     assert page.next_cursor == page.jobs[-1].id
@@ -214,9 +214,11 @@ async def test_a_full_page_is_complete_and_has_looked_no_further(scene: Scene) -
 
 async def test_a_page_that_is_full_where_it_stops_looking_is_complete(scene: Scene) -> None:
     await scene.enqueue_many(6, tags=("t",))
-    page = await scene.store.jobs.page(JobFilter(tags=("t",)), 5, look=Look(5))
+    page = await scene.store.jobs.page(JobFilter(tags=("t",)), 5, look=WalkBound(5))
     assert (len(page.jobs), page.looked_at, page.complete) == (5, 5, True)
-    rest = await scene.store.jobs.page(JobFilter(tags=("t",)), 5, page.next_cursor, look=Look(5))
+    rest = await scene.store.jobs.page(
+        JobFilter(tags=("t",)), 5, page.next_cursor, look=WalkBound(5)
+    )
     assert (len(rest.jobs), rest.next_cursor) == (1, None)
 
 
@@ -228,7 +230,7 @@ async def test_nothing_is_looked_at_where_the_tallies_know_of_no_job(
 ) -> None:
     await scene.enqueue_many(30)
     for tags in ((), ("t",)):
-        page = await scene.store.jobs.page(JobFilter(tags=tags, **which), 10, look=Look(20))
+        page = await scene.store.jobs.page(JobFilter(tags=tags, **which), 10, look=WalkBound(20))
         assert (page.jobs, page.looked_at, page.complete) == ((), 0, True)
 
 
@@ -236,6 +238,6 @@ async def test_places_of_other_states_are_not_looked_at(scene: Scene) -> None:
     wanted = [await scene.in_state(JobState.FAILED, queue="f") for _ in range(3)]
     await scene.enqueue_many(30)
     which = JobFilter(states=frozenset({JobState.FAILED}), created_before=scene.after(1))
-    page = await scene.store.jobs.page(which, 10, look=Look(20))
+    page = await scene.store.jobs.page(which, 10, look=WalkBound(20))
     assert ids(page.jobs) == wanted[::-1]
     assert page.looked_at == 3

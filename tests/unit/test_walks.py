@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.store.contract.reading import Look
+from holdfast.store.contract.reading import WalkBound
 from holdfast.store.walks import FIRST_LOOK, GROWTH, NEXT_LOOK, SPARE, Walk
 
 SECONDS = 0.05
@@ -26,7 +26,7 @@ def after_first_step(
     found: int, *, limit: int = 50, look: int = 20_000, took: float = 0.0005
 ) -> Walk:
     watch = Watch()
-    walk = Walk(limit, None, Look(look, SECONDS), clock=watch)
+    walk = Walk(limit, None, WalkBound(look, SECONDS), clock=watch)
     take(walk, watch, took, [f"{n}" for n in range(found)])
     return walk
 
@@ -38,8 +38,8 @@ def take(walk: Walk, watch: Watch, took: float, found: Sequence[str] = ()) -> No
 
 
 def test_the_first_step_is_small() -> None:
-    assert Walk(50, None, Look()).step == FIRST_LOOK
-    assert Walk(50, None, Look(10)).step == 10
+    assert Walk(50, None, WalkBound()).step == FIRST_LOOK
+    assert Walk(50, None, WalkBound(10)).step == 10
 
 
 def test_a_later_step_looks_at_what_the_page_seems_to_need() -> None:
@@ -53,7 +53,7 @@ def test_a_later_step_is_never_smaller_than_the_first() -> None:
 
 def test_a_step_is_bounded_by_what_is_left_and_by_what_one_may_read() -> None:
     watch = Watch()
-    walk = Walk(50, None, Look(10**6, SECONDS), clock=watch)
+    walk = Walk(50, None, WalkBound(10**6, SECONDS), clock=watch)
     for step in (FIRST_LOOK, GROWTH * FIRST_LOOK, GROWTH**2 * FIRST_LOOK, NEXT_LOOK, NEXT_LOOK):
         assert walk.step == step
         take(walk, watch, 0.0001)
@@ -86,7 +86,7 @@ def test_pages_of_any_length_find_exactly_what_a_full_scan_finds(
     meant = [one for one, is_meant in zip(ids, jobs, strict=True) if is_meant]
     watch, cursor, found, steps = Watch(), None, list[str](), 0
     while True:
-        walk = Walk(limit, cursor, Look(look, SECONDS), clock=watch)
+        walk = Walk(limit, cursor, WalkBound(look, SECONDS), clock=watch)
         while step := walk.step:
             rest = [one for one in ids if walk.cursor is None or one < walk.cursor][:step]
             watch.now += took[steps % len(took)]

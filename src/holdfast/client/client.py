@@ -47,7 +47,7 @@ from holdfast.job.step import Step
 from holdfast.job.ties import Tie
 from holdfast.job.vote import Vote
 from holdfast.store.contract.joining import JobsWithin
-from holdfast.store.contract.reading import Look
+from holdfast.store.contract.reading import WalkBound
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
 
@@ -200,7 +200,7 @@ class Client(OperatorVerbs):
         `next_cursor` is None.
         """
         checks.count("limit", limit, most=PAGE_LIMIT)
-        bound = Look() if look is None else Look(checks.count("look", look))
+        bound = WalkBound() if look is None else WalkBound(checks.count("look", look))
         after = None if cursor is None else check_job_id(cursor)
         meant = job_filter(**which)
         page = await self._jobs.page(meant, limit, after, bound)

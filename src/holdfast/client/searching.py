@@ -14,7 +14,7 @@ from holdfast.job.record import Job
 from holdfast.job.sealed import is_sealed
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.jobs import Jobs
-from holdfast.store.contract.reading import Look
+from holdfast.store.contract.reading import WalkBound
 
 SAMPLE = 50
 """How many jobs are looked at to learn whether there are encrypted ones."""
@@ -25,7 +25,7 @@ async def count_unsearched(jobs: Jobs, which: JobFilter, cursor: str | None = No
     if not which.args and not which.error_text:
         return 0
     others = msgspec.structs.replace(which, args={}, error_text=None)
-    page = await jobs.page(others, SAMPLE, cursor, Look(SAMPLE * 20))
+    page = await jobs.page(others, SAMPLE, cursor, WalkBound(SAMPLE * 20))
     return sum(_is_closed(job, which) for job in page.jobs)
 
 

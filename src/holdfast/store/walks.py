@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from holdfast.job.record import Job
-from holdfast.store.contract.reading import Look
+from holdfast.store.contract.reading import WalkBound
 from holdfast.store.contract.records import Page
 
 FIRST_LOOK = 1_000
@@ -37,7 +37,7 @@ class Walk:
         self,
         limit: int,
         cursor: str | None,
-        look: Look,
+        look: WalkBound,
         usual: int = NEXT_LOOK,
         most: int | None = None,
         *,

@@ -18,7 +18,7 @@ from holdfast.job.ids import new_worker_id
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.store.contract.filters import JobFilter
-from holdfast.store.contract.reading import Look
+from holdfast.store.contract.reading import WalkBound
 from holdfast.store.contract.records import Want
 from holdfast.store.postgres import reading
 from holdfast.store.postgres.connection import Session
@@ -208,12 +208,12 @@ async def test_a_step_gives_python_a_bounded_number_of_bodies(
         await store.jobs.insert(jobs)
         monkeypatch.setattr(Session, "fetch", noting)
         ada = JobFilter(args={"customer": "ada"})
-        found = await store.jobs.page(ada, 100, look=Look(seconds=inf))
+        found = await store.jobs.page(ada, 100, look=WalkBound(seconds=inf))
         assert sorted(job.id for job in found.jobs) == sorted(job.id for job in jobs[::3])
         assert (found.looked_at, found.next_cursor) == (30, None)
         assert max(given) == 7
         monkeypatch.setattr(reading, "BODIES_OF_A_PAGE", 10)
-        part = await store.jobs.page(ada, 100, look=Look(seconds=inf))
+        part = await store.jobs.page(ada, 100, look=WalkBound(seconds=inf))
         assert (part.looked_at, part.complete) == (14, False)
         rest = await store.jobs.page(ada, 100, part.next_cursor)
         assert (rest.looked_at, rest.complete) == (14, False)

@@ -15,7 +15,7 @@ from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.records import Outcome, Page
 
 
-class Look(msgspec.Struct, frozen=True):
+class WalkBound(msgspec.Struct, frozen=True):
     """How far a page looks: at no more than so many `jobs` (None: as many as the store reads in
     some tens of milliseconds, if they are in memory), and at no others once `seconds` are over."""
 
@@ -23,7 +23,7 @@ class Look(msgspec.Struct, frozen=True):
     seconds: float = 0.05
 
 
-USUAL_LOOK = Look()
+USUAL_BOUND = WalkBound()
 
 
 class ReadingById(Protocol):
@@ -53,7 +53,7 @@ class Reading(ReadingById, Protocol):
         ...
 
     async def page(
-        self, which: JobFilter, limit: int, cursor: str | None = None, look: Look = USUAL_LOOK
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: WalkBound = USUAL_BOUND
     ) -> Page:
         """Jobs newest first, every filter applied before the limit; `errors` holds the
         newest entry only. The cursor stays right while jobs come, move and go.

@@ -14,7 +14,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import ERRORS_KEPT, Job, Live
 from holdfast.job.state import JobState
 from holdfast.store.contract.filters import JobFilter
-from holdfast.store.contract.reading import USUAL_LOOK, Look
+from holdfast.store.contract.reading import USUAL_BOUND, WalkBound
 from holdfast.store.contract.records import ALL, Outcome, Page
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Session
@@ -55,7 +55,7 @@ class PostgresReading(JobVerbs):
         return int(count)
 
     async def page(
-        self, which: JobFilter, limit: int, cursor: str | None = None, look: Look = USUAL_LOOK
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: WalkBound = USUAL_BOUND
     ) -> Page:
         """All reads share a snapshot, so that no job is shown in a state that the filter would
         have left out, and the tallies speak of the same jobs."""
@@ -127,7 +127,7 @@ async def _counted_in_steps(session: Session, which: JobFilter) -> dict[JobState
     """How many jobs there are by state, where Python has to look at their bodies."""
     counts: dict[JobState, int] = {}
     for state in sorted(which.states_possible):
-        walk = Walk(ALL, None, Look(ALL, inf))
+        walk = Walk(ALL, None, WalkBound(ALL, inf))
         await _walk(session, walk, msgspec.structs.replace(which, states=frozenset({state})))
         if walk.found:
             counts[state] = len(walk.found)

@@ -15,7 +15,7 @@ from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.joining import JobsWithin, Work
-from holdfast.store.contract.reading import USUAL_LOOK, Look
+from holdfast.store.contract.reading import USUAL_BOUND, WalkBound
 from holdfast.store.contract.records import Outcome, Page, ProgressReport, Verdict, Want
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.sealed.audit import SealedAudit
@@ -133,7 +133,7 @@ class SealedJobs(SealedWithin):
         return await self._jobs.report_progress([self._records.report(one) for one in reports])
 
     async def page(
-        self, which: JobFilter, limit: int, cursor: str | None = None, look: Look = USUAL_LOOK
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: WalkBound = USUAL_BOUND
     ) -> Page:
         search = Search.of(which, self._records)
         if search is not None:

@@ -19,7 +19,7 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.matching import has_values
-from holdfast.store.contract.reading import Look
+from holdfast.store.contract.reading import WalkBound
 from holdfast.store.contract.records import Page
 from holdfast.store.sealed.records import Records
 
@@ -44,12 +44,12 @@ class Search:
         hidden = which.error_text and records.hides_errors
         return cls(which, records) if which.args or hidden else None
 
-    async def page(self, jobs: Jobs, limit: int, cursor: str | None, look: Look) -> Page:
+    async def page(self, jobs: Jobs, limit: int, cursor: str | None, look: WalkBound) -> Page:
         found: list[Job] = []
         left, looked_at, closed = look.jobs or LOOK, 0, 0
         until = time.monotonic() + look.seconds
         while True:
-            rest = Look(left, max(0.0, until - time.monotonic()))
+            rest = WalkBound(left, max(0.0, until - time.monotonic()))
             some = await jobs.page(self._rest, min(LOOK_BATCH, left), cursor, rest)
             for job in await self._opened(jobs, some.jobs):
                 if len(found) == limit:

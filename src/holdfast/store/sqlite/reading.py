@@ -13,7 +13,7 @@ from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.body import BODY, LISTS, SHOWN
 from holdfast.store.contract.filters import JobFilter
-from holdfast.store.contract.reading import USUAL_LOOK, Look
+from holdfast.store.contract.reading import USUAL_BOUND, WalkBound
 from holdfast.store.contract.records import Outcome, Page
 from holdfast.store.sqlite.filtering import arms_of, parameters
 from holdfast.store.sqlite.rows import (
@@ -57,7 +57,7 @@ class SqliteReading(Verbs):
         return await self._writer.read(lambda tx: ahead(tx, job_id))
 
     async def page(
-        self, which: JobFilter, limit: int, cursor: str | None = None, look: Look = USUAL_LOOK
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: WalkBound = USUAL_BOUND
     ) -> Page:
         return await self._writer.read(lambda tx: page(tx, which, limit, cursor, look))
 
@@ -150,7 +150,7 @@ def page(
     which: JobFilter,
     limit: int,
     cursor: str | None = None,
-    look: Look = USUAL_LOOK,
+    look: WalkBound = USUAL_BOUND,
 ) -> Page:
     meant, most = _spelled_out(tx, which)
     if not (arms := arms_of(meant)):

@@ -20,7 +20,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Job, Live
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.filters import JobFilter
-from holdfast.store.contract.reading import USUAL_LOOK, Look
+from holdfast.store.contract.reading import USUAL_BOUND, WalkBound
 from holdfast.store.contract.records import Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
@@ -82,7 +82,7 @@ class ValkeyReading(ValkeyVerbs):
         return min(COUNTED_AHEAD, sum(counted))
 
     async def page(
-        self, which: JobFilter, limit: int, cursor: str | None = None, look: Look = USUAL_LOOK
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: WalkBound = USUAL_BOUND
     ) -> Page:
         """The tallies are older than what the walk sees, so they only say whether there is
         anything: a walk that ended at their number could miss a job that was there all the time."""
