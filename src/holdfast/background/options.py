@@ -37,9 +37,9 @@ class ReconcileOptions:
     tally: float = 10.0
     rollup: float = 30.0
     errands: float = 5.0
-    flow_drift: float = 15.0
-    parent_drift: float = 15.0
-    signal_drift: float = 15.0
+    flow_drift: float = 30.0
+    parent_drift: float = 30.0
+    signal_drift: float = 30.0
     unserved: float = 15.0
     stream_trim: float = 60.0
     live_kept: float = 60.0
