@@ -306,6 +306,22 @@ async def test_a_key_may_be_made_of_several_arguments() -> None:
         assert parted(found.buckets) == ("all:", "tenant:acme/7")
 
 
+async def test_a_value_is_one_step_of_the_path_that_it_fills() -> None:
+    """Else org `a/b` with team `c` would have the bucket of org `a` with team `b/c`."""
+    app = App("sqlite://")
+    tenant, path = app.limit("tenant", Concurrency(5)), app.limit("path", Concurrency(5))
+
+    @app.task(name="work", limits=[tenant.by("{org}/{team}"), path.by("whole")])
+    async def work(org: str, team: str, whole: str) -> None: ...
+
+    async with app:
+        with pytest.raises(BadOption, match="argument 'org' in the key"):
+            await work.enqueue("a/b", "c", "x")
+        job = await work.enqueue("a", "b", "x/y")
+        found = (await app.store.limits.of([job.id]))[job.id]
+        assert parted(found.buckets) == ("path:x/y", "tenant:a/b")
+
+
 # What people see
 
 

@@ -440,6 +440,8 @@ def test_the_command_line_changes_every_kind(desk: Desk) -> None:
     assert made["settings"]["every"] == "day"
     own = desk.json("limits", "set", "tokens", "--key", "acme", "--hard", "2000")
     assert (own["override"]["hard"], own["override"]["soft"]) == (2000, 1600)
+    said = desk.on_store("limits", "set", "tokens", "--key", "acme//ml", "--hard", "9").err
+    assert "none of them empty" in said
     assert desk.json("limits", "top-up", "tokens", "500", "--key", "acme")["spent"] == -500
     assert desk.json("limits", "reset", "tokens", "--key", "acme")["spent"] == 0
     listed = desk.on_store("limits", "list").out

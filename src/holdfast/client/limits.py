@@ -16,9 +16,17 @@ from holdfast.job.passing import (
     MOST_WEIGHT,
     Passing,
     bucket_name,
+    path_of,
     require_own_name,
 )
-from holdfast.limits.model import BucketInfo, LimitInfo, Settings, changed, require_defined
+from holdfast.limits.model import (
+    BucketInfo,
+    Budget,
+    LimitInfo,
+    Settings,
+    changed,
+    require_defined,
+)
 from holdfast.store.contract.audit import AuditEntry, AuditFilter
 from holdfast.store.contract.limits import BucketHolder, BucketWaiter
 from holdfast.store.contract.store import Store
@@ -111,6 +119,8 @@ class LimitVerbs:
         changes = {option: value for option, value in given.items() if value is not UNSET}
         name = _name(limit)
         settings = await self._changed(name, key, changes)
+        if key is not None and isinstance(settings, Budget):
+            path_of(_bucket(name, key))  # no job could ever pass another key
         value = {FOR: key, **{option: getattr(settings, option) for option in changes}}
         async with self._acts.act(self._store, by, Noun.LIMITS, Verb.SET, name, value=value) as act:
             if key is None:

@@ -131,8 +131,19 @@ def made_key(task: str, limit: str, key: str, arguments: Mapping[str, Any]) -> s
     """The key of a call with these arguments, for a limit or for fairness."""
     if "{" not in key:
         return _key_value(task, limit, key, arguments)
-    names = arguments_of(key)
-    return key.format_map({name: _key_value(task, limit, name, arguments) for name in names})
+    values = {name: _key_value(task, limit, name, arguments) for name in arguments_of(key)}
+    if "/" in key:
+        _check_steps(task, limit, key, values)
+    return key.format_map(values)
+
+
+def _check_steps(task: str, limit: str, key: str, values: Mapping[str, str]) -> None:
+    """Each value is one step of the path: else org `a/b` with team `c` would have the bucket of
+    org `a` with team `b/c`."""
+    for name, value in values.items():
+        if "/" in value:
+            what = f"task {task!r}: argument {name!r} in the key {key!r} {_of(limit)}"
+            raise BadOption(what, "a text without '/', which parts the steps of the path", value)
 
 
 def _key_value(task: str, limit: str, name: str, arguments: Mapping[str, Any]) -> str:
@@ -140,9 +151,12 @@ def _key_value(task: str, limit: str, name: str, arguments: Mapping[str, Any]) -
     value = arguments.get(name)
     if type(value) is int or (type(value) is str and value):  # as JSON brings it: never a bool
         return str(value)
-    of = "of fairness" if limit == FAIRNESS else f"of limit {limit!r}"
-    what = f"task {task!r}: argument {name!r}, the key {of}"
+    what = f"task {task!r}: argument {name!r}, the key {_of(limit)}"
     raise BadOption(what, "a text or a whole number, known when the job is enqueued", value)
+
+
+def _of(limit: str) -> str:
+    return "of fairness" if limit == FAIRNESS else f"of limit {limit!r}"
 
 
 def bucket_name(limit: object, key: object = "") -> str:
