@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast import App, Context, Retry
+from holdfast import App, Context, Retry, any_of
 from holdfast.context import AttemptLost
 from holdfast.errors import BadOption, HoldfastError, StepFailed
 from holdfast.insights.explain import explain
@@ -785,6 +785,30 @@ async def test_plain_functions_have_steps_and_sleeps_too(bench: Bench) -> None:
     ran = await bench.run(handler)
     assert (ran.ends, ran.job.result) == (["suspended", "succeeded"], "sent")
     assert bench.calls == ["pay", "mail", "mail", "mail"]
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        lambda ctx: ctx.step("pay", print),
+        lambda ctx: ctx.step.using(lazy=True)("pay", print),
+        lambda ctx: ctx.sleep("nap", 60),
+        lambda ctx: ctx.signal("paid"),
+        lambda ctx: ctx.signals(any_of("paid", "cancelled")),
+        lambda ctx: (ctx.step_sync("pay", int), ctx.sleep("nap", 60)),
+    ],
+)
+async def test_a_plain_function_is_told_that_it_cannot_await(
+    bench: Bench, does: Callable[[Context], object]
+) -> None:
+    """Otherwise nothing would be done, and the job would succeed."""
+
+    def handler(ctx: Context) -> None:
+        does(ctx)
+
+    ran = await bench.run(handler)
+    assert ran.job.state is JobState.FAILED
+    assert "a plain function cannot await: write ctx.step_sync" in ran.job.errors[0].message
 
 
 async def test_a_coroutine_is_told_to_await_its_steps(bench: Bench) -> None:

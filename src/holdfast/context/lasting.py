@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+from holdfast.errors import HoldfastError
 from holdfast.job import checks
 from holdfast.job.loopless import run_without_loop
 from holdfast.job.record import Claimed
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from holdfast.steps.calls import CallRunner
 
 V = TypeVar("V")
+
+AWAITED = (
+    "a plain function cannot await: write ctx.step_sync(…), ctx.sleep_sync(…), ctx.signal_sync(…), "
+    "ctx.call_sync(…) and so on, or let the handler be a coroutine function (async def)"
+)
 
 
 class LongLived:
@@ -168,7 +174,10 @@ class LongLived:
         return self._steps(on_loop=on_loop).invite(name, of)
 
     def _steps(self, *, on_loop: bool) -> CallRunner:
-        """A handler has one runner: it is a coroutine, or a plain function."""
+        """A handler has one runner: it is a coroutine, or a plain function. A plain function that
+        calls what has to be awaited would get a coroutine which nobody runs, and go on."""
+        if on_loop and not self._has_loop:
+            raise HoldfastError(AWAITED)
         if self._runner is None:
             from holdfast.steps.calls import CallRunner
             from holdfast.steps.running import InThread, OnLoop  # as above
@@ -177,6 +186,12 @@ class LongLived:
             way = OnLoop(context) if on_loop else InThread(context)
             self._runner = CallRunner(self._claimed, way)
         return self._runner
+
+    @property
+    def _has_loop(self) -> bool:
+        if self._runner is None:
+            return asyncio._get_running_loop() is not None
+        return self._runner.has_loop
 
 
 def _duration(seconds: float | timedelta, minutes: float, hours: float, days: float) -> float:

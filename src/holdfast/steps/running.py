@@ -126,6 +126,11 @@ class StepRunner:
         self._quiet: list[asyncio.Future[None]] = []
         self._left = False
 
+    @property
+    def has_loop(self) -> bool:
+        """Whether the handler is a coroutine."""
+        return self._way.has_loop
+
     def named(self, name: str) -> str:
         """The name under which a call is recorded: the second of a name is `name#2`. It is counted
         when a step is called, not when it runs, so steps of a `gather` have their order."""
