@@ -20,7 +20,7 @@ from holdfast.flow.model import (
     FlowState,
     NewFlow,
     new_flow_id,
-    new_node_id,
+    new_node_ids,
     watcher_id,
 )
 from holdfast.job import checks
@@ -85,7 +85,7 @@ class FlowGraph(FlowBuilder):
         """The whole graph under this id, for a job that starts it as its child."""
         if self._ids is not None:
             raise BadFlow(f"the flow {self.name!r} has been started: build another one")
-        self._ids = Ids(flow, None, {node: new_node_id(flow) for node in self._nodes})
+        self._ids = self._new_ids(flow, None)
         return self._new_flow(None)
 
     # ------------------------------------------------------------------------------------------
@@ -136,10 +136,14 @@ class FlowGraph(FlowBuilder):
         known = self._ids
         if known is None:
             flow = new_flow_id(unique, limited=any(node.job.buckets for node in self._nodes))
-            return Ids(flow, unique, {node: new_node_id(flow) for node in self._nodes})
+            return self._new_ids(flow, unique)
         if known.unique != unique or len(known.of) != len(self._nodes):
             raise BadFlow(f"the flow {self.name!r} has been started: build another one")
         return known
+
+    def _new_ids(self, flow: FlowId, unique: str | None) -> Ids:
+        ids = new_node_ids(flow, len(self._nodes))
+        return Ids(flow, unique, dict(zip(self._nodes, ids, strict=True)))
 
     def _checked_edges(self) -> dict[Node[Any], list[Node[Any]]]:
         """What each node waits for."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import NewType, cast
 
 import msgspec
 import uuid_utils
@@ -35,7 +35,13 @@ def new_flow_id(beside: str | None = None, *, limited: bool = False) -> FlowId:
 
 def new_node_id(flow: FlowId) -> JobId:
     """The id of a job that lies in the partition of its flow."""
-    return JobId(f"{str(uuid_utils.uuid7())[:-3]}{flow[-3:]}")
+    [job] = new_node_ids(flow, 1)
+    return job
+
+
+def new_node_ids(flow: FlowId, count: int) -> list[JobId]:
+    partition, uuid7 = flow[-3:], uuid_utils.uuid7
+    return cast("list[JobId]", [str(uuid7())[:-3] + partition for _ in range(count)])
 
 
 def child_flow_id(parent: JobId) -> FlowId:

@@ -22,6 +22,7 @@ from holdfast.flow.model import NewFlow
 from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Claimed, NewJob
+from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
 from holdfast.limits.model import Budget, Concurrency, Rate
@@ -402,21 +403,23 @@ async def test_many_jobs_of_few_kinds_are_written_as_each_would_be_alone(
 
 
 @pytest.mark.parametrize("priority", [0, 1])
+@pytest.mark.parametrize("blocked", [False, True])
 async def test_many_jobs_of_one_line_stand_as_each_would_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, priority: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, priority: int, blocked: bool
 ) -> None:
-    jobs = [new_job(tags=(f"t{n}",)) for n in range(29)] + [new_job(priority=priority)]
-    lined_up: list[int] = []
+    jobs = [new_job(tags=(f"t{n}",), blocked=blocked) for n in range(29)]
+    jobs.append(new_job(priority=priority, blocked=blocked))
+    entered: list[int] = []
 
-    def noting(tx: Transaction, line: Row, seqs: dict[JobId, int]) -> None:
-        lined_up.append(len(seqs))
-        line_up_alike(tx, line, seqs)
+    def noting(tx: Transaction, place: JobState, line: Row, seqs: dict[JobId, int]) -> None:
+        entered.append(len(seqs))
+        enter_alike(tx, place, line, seqs)
 
-    line_up_alike = inserting.line_up_alike
-    monkeypatch.setattr(inserting, "line_up_alike", noting)
+    enter_alike = inserting.enter_alike
+    monkeypatch.setattr(inserting, "enter_alike", noting)
     theatre = Theatre(tmp_path, jobs)
     assert await theatre.play("batch", together) == await theatre.play("alone", one_by_one)
-    assert lined_up == ([30] if priority == 0 else [])
+    assert entered == ([30] if priority == 0 else [])
 
 
 async def test_ids_that_are_newer_than_all_others_need_no_look(tmp_path: Path) -> None:

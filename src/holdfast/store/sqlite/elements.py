@@ -10,7 +10,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.inserting import kind_of, line_up_alike, write_alike
+from holdfast.store.sqlite.inserting import enter_alike, kind_of, write_alike
 from holdfast.store.sqlite.places import take_numbers
 from holdfast.store.sqlite.rows import to_json, to_json_object
 from holdfast.store.sqlite.scripts import script, steps
@@ -27,7 +27,8 @@ def add_elements(
     write_alike(tx, kind_of(like), dict(zip(ids, new.args, strict=True)))
     arrival = take_numbers(tx, count)
     seqs = dict(zip(ids, range(arrival, arrival + count), strict=True))
-    line_up_alike(tx, (like.queue, like.priority, like.task, like.ties), seqs)
+    line = (like.queue, like.priority, like.task, like.ties)
+    enter_alike(tx, JobState.READY, line, seqs)
     tx.run(
         script("flows/elements"),
         {

@@ -23,7 +23,7 @@ from holdfast.flow.model import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.store.sqlite.inserting import insert
+from holdfast.store.sqlite.inserting import write_new
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.settling import Lost, judge, nodes_of, why_lost
@@ -106,7 +106,8 @@ def _flow_row(flow: NewFlow, now: int) -> Row:
 
 
 def _write_nodes(tx: Transaction, nodes: Sequence[tuple[FlowId, NewNode]], wiring: Wiring) -> None:
-    insert(tx, [node.job for _, node in nodes])
+    if nodes:
+        write_new(tx, [node.job for _, node in nodes])
     rows = [
         (job := one.job.id, flow, one.name, +one.is_sink, one.delay, one.inputs, wiring.take(job))
         for flow, one in nodes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import assert_never
 
 from holdfast.job.ends import Cancelled
@@ -19,7 +20,7 @@ from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.keys import holder_of, states_of, take_key
 from holdfast.store.sqlite.limited import KeptLine, stand
 from holdfast.store.sqlite.operating import edit, reschedule
-from holdfast.store.sqlite.places import take_numbers, wait_untimed
+from holdfast.store.sqlite.places import at, take_numbers
 from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.rows import after, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
@@ -33,6 +34,7 @@ MANY_ALIKE = 20
 SHORT_ARGS = 256
 """Longer arguments, which SQLite has to take out of a JSON text, take longer than rows do."""
 
+_line = itemgetter(1, 2, 4, 8)  # of a narrow row: queue, priority, task, ties
 _body_values = body_reader(flat=to_json, empty=None)
 _shared_values = body_reader(SHARED, flat=to_json, empty=None)
 
@@ -73,7 +75,7 @@ def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
             known[job.id] = (job.task, job.args)
         answers.append(answer)
     if plain:
-        _write(tx, plain)
+        write_new(tx, plain)
     return answers
 
 
@@ -94,7 +96,7 @@ def _insert_unique(tx: Transaction, job: NewJob, unique: Unique) -> Inserted:
         answer = _conflict(tx, job, unique, *holder)
         if answer.id != job.id:
             return answer
-    _write(tx, [job])
+    write_new(tx, [job])
     take_key(tx, job.id, unique)
     return answer
 
@@ -126,7 +128,8 @@ def _debounced(tx: Transaction, job: NewJob, unique: Unique, holder: JobId) -> i
     return min(due, after(created_at, unique.max_wait))
 
 
-def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
+def write_new(tx: Transaction, jobs: Sequence[NewJob]) -> None:
+    """Write jobs that are not there."""
     sql, enter = steps("jobs/insert"), steps("parts/enter")
     now = tx.now
     ready: list[Row] = []
@@ -143,9 +146,8 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
             scheduled.append((*narrow, None, due))
     kept = _kept(jobs)
     _write_bodies(tx, jobs, kept)
-    if not _line_up_alike(tx, ready):
-        tx.fill(enter[JobState.READY], ready)
-    _count(tx, JobState.READY, ready)
+    if ready:
+        _enter(tx, JobState.READY, enter[JobState.READY], ready)
     if limited:
         stand(tx, limited, kept)
         _count(tx, JobState.READY, limited)
@@ -153,8 +155,7 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
         tx.each(enter[JobState.SCHEDULED], scheduled)
         _count(tx, JobState.SCHEDULED, scheduled)
     if blocked:
-        wait_untimed(tx, JobState.BLOCKED, blocked)
-        _count(tx, JobState.BLOCKED, blocked)
+        _enter(tx, JobState.BLOCKED, at("parts/wait_untimed", JobState.BLOCKED), blocked)
     deadlines = _deadlines(jobs, now)
     if deadlines:
         tx.each(sql["deadline"], deadlines)
@@ -201,25 +202,24 @@ def _write_kinds(tx: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:
     return left
 
 
-def _line_up_alike(tx: Transaction, rows: Sequence[Row]) -> bool:
-    """Put many jobs that are in one queue, and alike in all that a line knows of, at its end;
-    whether they are."""
-    if len(rows) < MANY_ALIKE:
-        return False
-    _, queue, priority, _, task, _, _, _, ties, _ = rows[0]
-    line = (queue, priority, task, ties)
-    seqs = {row[0]: row[3] for row in rows if (row[1], row[2], row[4], row[8]) == line}
-    if len(seqs) < len(rows):
-        return False
-    line_up_alike(tx, line, seqs)
-    return True
+def _enter(tx: Transaction, place: JobState, sql: str, rows: Sequence[Row]) -> None:
+    """Put jobs in a place: many that have the same queue, priority, task and ties by one
+    statement, others by their rows."""
+    line = _line(rows[0])
+    if len(rows) >= MANY_ALIKE and all(_line(row) == line for row in rows):
+        enter_alike(tx, place, line, {row[0]: row[3] for row in rows})
+    else:
+        tx.fill(sql, rows)
+    _count(tx, place, rows)
 
 
-def line_up_alike(tx: Transaction, line: Row, seqs: Mapping[JobId, int]) -> None:
-    """Put new jobs of one queue, priority, task and ties at the end of their line."""
+def enter_alike(tx: Transaction, place: JobState, line: Row, seqs: Mapping[JobId, int]) -> None:
+    """Put new jobs of one queue, priority, task and ties in a place: ready or blocked."""
     values = dict(zip(("queue", "priority", "task", "ties"), line, strict=True))
-    values |= {"now": tx.now, "seqs": to_json_object(seqs)}
-    tx.run(steps("jobs/insert")["alike in line"], values)
+    values["seqs"] = to_json_object(seqs)
+    if place is JobState.READY:
+        values["now"] = tx.now
+    tx.run(steps("jobs/insert")[f"alike and {place}"], values)
 
 
 def kind_of(job: NewJob) -> Row:

@@ -16,12 +16,16 @@ values (?, ?, ?, ?, ?, {{body values}})
 insert or fail into holdfast_job (id, task, created_at, {{shared}}, args)
 select e.key, :task, :now, {{shared named}}, e.value from json_each(:args) as e
 
--- name: alike in line
+-- name: alike and ready
 insert or fail into holdfast_ready (
     job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
     ready_at
 )
 select e.key, :queue, :priority, e.value, :task, 0, 0, 0, :ties, :now from json_each(:seqs) as e
+
+-- name: alike and blocked
+insert or fail into holdfast_blocked (job_id, queue, priority, seq, task, attempts, crashes, fence, ties)
+select e.key, :queue, :priority, e.value, :task, 0, 0, 0, :ties from json_each(:seqs) as e
 
 -- name: body that passes
 insert into holdfast_job (id, task, created_at, unique_key, unique_states, {{body}}, passes)
