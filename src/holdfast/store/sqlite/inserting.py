@@ -205,9 +205,8 @@ def _write_kinds(tx: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:
 def _enter(tx: Transaction, place: JobState, sql: str, rows: Sequence[Row]) -> None:
     """Put jobs in a place: many that have the same queue, priority, task and ties by one
     statement, others by their rows."""
-    line = _line(rows[0])
-    if len(rows) >= MANY_ALIKE and all(_line(row) == line for row in rows):
-        enter_alike(tx, place, line, {row[0]: row[3] for row in rows})
+    if len(rows) >= MANY_ALIKE and len(lines := set(map(_line, rows))) == 1:
+        enter_alike(tx, place, lines.pop(), {row[0]: row[3] for row in rows})
     else:
         tx.fill(sql, rows)
     _count(tx, place, rows)
