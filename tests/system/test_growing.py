@@ -114,6 +114,7 @@ async def test_an_attempt_that_was_taken_away_adds_nothing(app: App) -> None:
     run = await run_with(app, grow)
     async with working(app):
         assert await run.result(WITHIN) == "done"
+        await wait_until(lambda: bool(heard), WITHIN, "the first attempt hears that it is lost")
     assert set(await states(run)) == {"grow", "report"}
     assert len(heard) == 1
     assert "was taken away" in heard[0]
