@@ -40,7 +40,7 @@ class ReconcileOptions:
     flow_drift: float = 30.0
     parent_drift: float = 30.0
     signal_drift: float = 30.0
-    unserved: float = 15.0
+    unserved: float = 30.0
     stream_trim: float = 60.0
     live_kept: float = 60.0
     buckets: float = 30.0
