@@ -13,7 +13,7 @@ from holdfast.errors import (
 )
 from holdfast.insights.diagnosis import OK
 from holdfast.insights.doctor import examine
-from holdfast.job.ends import WorkerLost
+from holdfast.job.ends import WasThrottled, WorkerLost
 from holdfast.job.ids import new_job_id
 from holdfast.job.outcome import decide
 from holdfast.job.passing import LineRule
@@ -189,6 +189,28 @@ async def test_a_worker_of_only_some_labels_gets_jobs_of_several_partitions(scen
     await scene.enqueue_many(10)
     wanted = await scene.enqueue(**through(labels=["gpu"]))
     assert ids(await scene.claim(10, labels=["gpu"], only=["gpu"])) == [wanted]
+
+
+async def test_a_job_of_any_partition_shuts_the_limit_that_refused_it(scene: Scene) -> None:
+    """And its own queue only where the limit is not defined. A shorter wait does not shorten."""
+    await limited(scene, host=50)
+    await scene.enqueue_many(3, queue="calls", **through("host:"))
+    plain = [await scene.running() for _ in range(12)]
+    for job, seconds in zip(plain[:8], [60.0, *[5.0] * 7], strict=True):
+        assert (await scene.finish(job, WasThrottled(seconds, "429", "host"))).accepted
+    assert await scene.claim(10, queue="calls") == []
+    [bucket] = await scene.store.limits.buckets("host", 10)
+    assert bucket.drained_for == pytest.approx(60.0, abs=1.0)
+    [queue] = await scene.store.queues.find([QUEUE])
+    assert queue.cooling_for is None
+    refused = await scene.finish(plain[0], WasThrottled(600.0, "429", "host"))
+    assert not refused.accepted
+    [bucket] = await scene.store.limits.buckets("host", 10)
+    assert bucket.drained_for == pytest.approx(60.0, abs=1.0)
+    for job in plain[8:]:
+        await scene.finish(job, WasThrottled(30.0, "429", "nosuch"))
+    [queue] = await scene.store.queues.find([QUEUE])
+    assert queue.cooling_for is not None
 
 
 async def test_a_flow_with_limits_lies_with_all_buckets(scene: Scene) -> None:

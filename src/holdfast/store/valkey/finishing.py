@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
+from holdfast.job.passing import bucket_name
 from holdfast.job.state import UNTIMED
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
@@ -34,6 +37,7 @@ NOBODY = "nobody"
 How = dict[str, str]  # what jobs/finish is given besides the moves
 Judged = tuple[Transition, str]  # a move, and the shortest script that knows it
 Placed = tuple[int, Transition]  # a move with its place in the batch
+Shut = tuple[str, float]  # a bucket, and for how many seconds at least
 PLAINLY: How = {"arrival": "", "reclaiming": "", "by": "", "alive_since": ""}
 
 
@@ -70,6 +74,7 @@ class ValkeyFinishing(ValkeyVerbs):
         return verdicts
 
     async def _finish_batch(self, moves: Sequence[Judged], how: How) -> list[Verdict]:
+        moves, shut_later = await self._without_limits_elsewhere(moves)
         if any(way == FINISH and move.source in UNTIMED for move, way in moves):
             how = {**how, "arrival": await self._connections.arrivals(1)}
         ways = self._ways(moves, how)
@@ -86,7 +91,40 @@ class ValkeyFinishing(ValkeyVerbs):
                 verdicts[n] = _refused(moves[n][0].id, state, fence)
             if cooled:
                 await self._cool_elsewhere(partition, cooled)
+        shut = {shut_later[one.id] for one in verdicts if one.accepted and one.id in shut_later}
+        if shut:
+            chosen = [word for pair in shut for word in pair]
+            await self._connections.call("limits/throttle", HOME, {"chosen": chosen})
         return verdicts
+
+    async def _without_limits_elsewhere(
+        self, moves: Sequence[Judged]
+    ) -> tuple[Sequence[Judged], dict[JobId, Shut]]:
+        """All buckets lie in the first partition, so the end of a job that lies elsewhere cannot
+        shut one: it is shut after that end. A limit that is not defined stays with its move, and
+        the queue cools down."""
+        places = self._connections
+        if places.options.partitions == 1:
+            return moves, {}
+        away = {
+            move.id: move.drains
+            for move, _ in moves
+            if move.drains is not None and places.partition_of(move.id) != HOME
+        }
+        if not away:
+            return moves, {}
+        names = sorted(set(away.values()))
+        rows = await places.command("HMGET", places.key(HOME, "limits"), *names)
+        defined = {name for name, row in zip(names, rows, strict=True) if row is not None}
+        later = {
+            move.id: (bucket_name(move.drains), finite(move.delay) or 0.0)
+            for move, _ in moves
+            if away.get(move.id) in defined
+        }
+        parted = [
+            (replace(move, drains=None) if move.id in later else move, way) for move, way in moves
+        ]
+        return parted, later
 
     def _ways(self, moves: Sequence[Judged], how: How) -> dict[tuple[str, int], list[int]]:
         """Which script of which partition gets which moves."""
