@@ -90,4 +90,5 @@ PEERS: Sequence[Peer] = (
     Peer("streaq", "valkey", "streaq==7.2.0", (UVLOOP,), jobs=6_000),
     Peer("celery", "valkey", "celery[redis]==5.7.0", (HIREDIS,), jobs=5_000, flows=True),
     Peer("huey", "sqlite", "huey==3.5.4", (REDIS, HIREDIS), fastest=True),
+    Peer("dbos", "sqlite", "dbos==3.3.0", (PSYCOPG,), jobs=2_000, steps=True),
 )

@@ -1,9 +1,11 @@
-"""DBOS: each job is a durable workflow on a queue."""
+"""DBOS on Postgres or SQLite: each job is a durable workflow on a queue."""
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions
 
@@ -12,6 +14,9 @@ from bench.peers.scripts.on_postgres import OnPostgres
 from bench.peers.scripts.peer import URL
 
 CONCURRENCY, POLLING = 100, 0.02  # of 20, 100 and 400
+SQLITE = "sqlite://"
+IN_FILE = URL.startswith(SQLITE)
+DONE = f"select count(*) from {'' if IN_FILE else 'dbos.'}workflow_status where status = 'SUCCESS'"
 
 OPTIONS: EnqueueOptions = {"queue_name": "q", "workflow_name": "noop", "app_version": "1"}
 
@@ -42,7 +47,7 @@ class DbosPeer(OnPostgres):
 
     async def open(self) -> None:
         self._client = DBOSClient(
-            system_database_url=URL, application_name="bench", use_listen_notify=True
+            system_database_url=URL, application_name="bench", use_listen_notify=not IN_FILE
         )
 
     async def close(self) -> None:
@@ -57,9 +62,18 @@ class DbosPeer(OnPostgres):
             for number in numbers:
                 self._client.enqueue_in_transaction(connection, OPTIONS, number)
 
+    async def settle(self) -> None:
+        if not IN_FILE:
+            await super().settle()
+
+    def value(self, query: str) -> int:
+        if not IN_FILE:
+            return super().value(query)
+        with closing(sqlite3.connect(URL.removeprefix(SQLITE))) as connection:
+            return int(connection.execute(query).fetchone()[0])
+
     async def has_finished(self, jobs: int) -> bool:
-        done = "select count(*) from dbos.workflow_status where status = 'SUCCESS'"
-        return self.value(done) >= jobs
+        return self.value(DONE) >= jobs
 
     async def work(self) -> None:
         await asyncio.to_thread(launch)
