@@ -20,7 +20,7 @@ from bench.places import Place, store_url
 from bench.program import streams as program_of
 from bench.scale import Scale
 from bench.worker_process import worker_processes
-from holdfast.task import JobHandle
+from holdfast.handle import JobHandle
 
 SHOW = (
     "{p50:.0f} / {p95:.0f} / {p99:.0f} ms, {server:.0f}% of a core in the server, "

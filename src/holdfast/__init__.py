@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     )
     from holdfast.events import Event
     from holdfast.flow.model import FlowState
+    from holdfast.handle import JobHandle
     from holdfast.handlers.programs import CommandOutput
     from holdfast.hooks import Enqueue
     from holdfast.insights.actions import Action
@@ -130,7 +131,7 @@ if TYPE_CHECKING:
     from holdfast.store.contract.audit import ActOutcome, AuditEntry
     from holdfast.store.contract.failures import Failure
     from holdfast.store.contract.operations import Operation, OperationState
-    from holdfast.task import JobHandle, Task
+    from holdfast.task import Task
     from holdfast.worker.slots import Slots
 
 __version__ = "0.1.0"
@@ -328,7 +329,8 @@ _HOMES = {
     "holdfast.store.contract.failures": ("Failure",),
     "holdfast.store.contract.operations": ("Operation", "OperationState"),
     "holdfast.store.contract.audit": ("ActOutcome", "AuditEntry"),
-    "holdfast.task": ("JobHandle", "Task"),
+    "holdfast.handle": ("JobHandle",),
+    "holdfast.task": ("Task",),
     "holdfast.worker.slots": ("Slots",),
 }
 """Where each public name is defined. A name that is missing here is an error: `holdfast.errors`."""

@@ -7,7 +7,7 @@ because the worker passes the context.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import (
@@ -23,7 +23,6 @@ from typing import (
     cast,
 )
 
-import msgspec
 from msgspec import UNSET
 
 from holdfast.client.inserting import Inserter, stands
@@ -34,22 +33,15 @@ from holdfast.codec.signature import Signature
 from holdfast.config import LEAST_MAX_PAYLOAD, Settings
 from holdfast.enqueue.bulk import Calls, Make, write_all, write_all_sync
 from holdfast.enqueue.maker import JobMaker
-from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
-from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge, Refused
-from holdfast.handlers.eager import EagerJobs
+from holdfast.enqueue.options import EnqueueOptions, JobOptions
+from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge
+from holdfast.handle import FollowsJobs, JobHandle
 from holdfast.handlers.registry import Handler
 from holdfast.hooks import Enqueue, Hooks
 from holdfast.job.checks import known_job_id
-from holdfast.job.ids import JobId
-from holdfast.job.record import How, Inserted, Job, NewJob
-from holdfast.job.signal import Sent
-from holdfast.job.state import JobState
+from holdfast.job.record import Inserted, NewJob
 
 if TYPE_CHECKING:
-    from holdfast.client.client import Client
-    from holdfast.client.sync import SyncClient
-    from holdfast.insights.life import Life
-    from holdfast.job.stream import Frame
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
     from holdfast.store.contract.store import Store
@@ -86,7 +78,7 @@ class _Instead:
         raise AttributeError(text, name=self._name, obj=task)
 
 
-class TaskHost(Protocol):
+class TaskHost(FollowsJobs, Protocol):
     """What a task needs of the app it belongs to."""
 
     @property
@@ -98,17 +90,11 @@ class TaskHost(Protocol):
     @property
     def hide_key(self) -> Callable[[str], str] | None: ...
     @property
-    def client(self) -> Client: ...
-    @property
     def inserter(self) -> Inserter: ...
     @property
     def store(self) -> Store: ...
     @property
     def unopened_store(self) -> Store: ...
-    @property
-    def eager_jobs(self) -> EagerJobs: ...
-    @property
-    def sync(self) -> SyncClient: ...
     @property
     def ambient(self) -> Ambient: ...
     def begin_call(self, call: Call[T]) -> Pending[T]: ...
@@ -120,130 +106,6 @@ class TaskOwner(Protocol):
     @property
     def as_host(self) -> TaskHost | None: ...
     def host(self, task: str) -> TaskHost: ...
-
-
-class JobHandle(msgspec.Struct, Generic[R], eq=False):
-    """One enqueued job: its id, how the enqueue went, and its result once there is one.
-
-    `created` is False if another job held the unique key and the handle is on that job.
-    """
-
-    _task: Task[..., R]
-    _inserted: Inserted
-
-    @property
-    def id(self) -> JobId:
-        return self._inserted.id
-
-    @property
-    def how(self) -> How:
-        return self._inserted.how
-
-    def __repr__(self) -> str:
-        return f"<{self._task.name} job {self.id} ({self.how})>"
-
-    @property
-    def created(self) -> bool:
-        return self.how in ("created", "replaced")
-
-    async def result(self, timeout: Seconds | None = None) -> R:
-        """Wait for the job to end. Returns what the function returned; raises a typed error if
-        the job ended without a result."""
-        return self._task.read_result(await self.result_json(timeout))
-
-    async def result_json(self, timeout: Seconds | None = None) -> str | None:
-        """The same as JSON text."""
-        if (ran := self._ran) is not None:
-            return _result_at_once(ran)
-        return await self._task.client.result_json(self.id, timeout)
-
-    async def get(self) -> Job:
-        """Everything the store holds about the job."""
-        return self._ran or await self._task.client.get(self.id)
-
-    async def life(self) -> Life:
-        """Everything that happened to the job."""
-        if (ran := self._ran) is not None:
-            return _life_at_once(ran)
-        return await self._task.client.life(self.id)
-
-    async def cancel(self) -> JobState:
-        """Cancel the job: a waiting job ends now, a running job is told to. Returns its state."""
-        if (ran := self._ran) is not None:
-            return ran.state
-        return await self._task.client.cancel(self.id)
-
-    async def signal(self, name: str, value: Any = None, *, key: str | None = None) -> Sent:
-        """Send a signal to the job: see `client.signals.send`."""
-        if (ran := self._ran) is not None:
-            raise _ended_at_once(ran)
-        return await self._task.client.signals.send(self.id, name, value, key=key)
-
-    async def stream(
-        self, name: str, *, after: str | None = None, follow: bool = True
-    ) -> AsyncIterator[Frame]:
-        """The frames of a stream of the job as they come: see `client.streams.follow`. A job that
-        ran where it was enqueued has none."""
-        if self._ran is None:
-            streams = self._task.client.streams
-            async for frame in streams.follow(self.id, name, after=after, follow=follow):
-                yield frame
-
-    def result_sync(self, timeout: Seconds | None = None) -> R:
-        """`result` for programs without an event loop."""
-        ran, sync = self._ran, self._task.app.sync
-        text = sync.result_json(self.id, timeout) if ran is None else _result_at_once(ran)
-        return self._task.read_result(text)
-
-    def get_sync(self) -> Job:
-        """`get` for programs without an event loop."""
-        return self._ran or self._task.app.sync.get(self.id)
-
-    def life_sync(self) -> Life:
-        """`life` for programs without an event loop."""
-        ran = self._ran
-        return self._task.app.sync.life(self.id) if ran is None else _life_at_once(ran)
-
-    def cancel_sync(self) -> JobState:
-        """`cancel` for programs without an event loop."""
-        if (ran := self._ran) is not None:
-            return ran.state
-        return self._task.app.sync.cancel(self.id)
-
-    def signal_sync(self, name: str, value: Any = None, *, key: str | None = None) -> Sent:
-        """`signal` for programs without an event loop."""
-        if (ran := self._ran) is not None:
-            raise _ended_at_once(ran)
-        return self._task.app.sync.signals.send(self.id, name, value, key=key)
-
-    def stream_sync(
-        self, name: str, *, after: str | None = None, follow: bool = True
-    ) -> Iterator[Frame]:
-        """`stream` for programs without an event loop."""
-        if self._ran is None:
-            streams = self._task.app.sync.streams
-            yield from streams.follow(self.id, name, after=after, follow=follow)
-
-    @property
-    def _ran(self) -> Job | None:
-        """The job, if it ran where it was enqueued (`holdfast.worker.eager`)."""
-        return self._task.app.eager_jobs.find(self.id)
-
-
-def _result_at_once(ran: Job) -> str | None:
-    from holdfast.client.results import result_at_once
-
-    return result_at_once(ran)
-
-
-def _ended_at_once(ran: Job) -> Refused:
-    return Refused(f"job {ran.id} is {ran.state}: only a live job can be sent a signal")
-
-
-def _life_at_once(ran: Job) -> Life:
-    from holdfast.insights.life import life_of
-
-    return life_of(ran, ())
 
 
 class Task(Generic[P, R]):
@@ -282,10 +144,6 @@ class Task(Generic[P, R]):
     @property
     def function(self) -> Callable[..., Any]:
         return self.handler.function
-
-    @property
-    def client(self) -> Client:
-        return self.app.client
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function here and now; nothing is enqueued."""

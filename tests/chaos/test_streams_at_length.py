@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.app import App
-from holdfast.task import JobHandle
+from holdfast.handle import JobHandle
 from tests.support.following import Seen, share
 from tests.support.killing import kill_one_every
 from tests.support.processes import Fleet

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.task import JobHandle
+from holdfast.handle import JobHandle
 
 
 @dataclass

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast import App, Retry
+from holdfast.handle import JobHandle
 from holdfast.job.record import Job
-from holdfast.task import JobHandle
 from holdfast.testing import Harness
 
 AGAIN = Retry(max_attempts=5, base=1, jitter=0)

@@ -15,10 +15,10 @@ from holdfast.errors import BadFlow, BadOption
 from holdfast.events import Event, Events
 from holdfast.flow.errands import do_errand
 from holdfast.flow.model import Errand, FlowInfo
+from holdfast.handle import JobHandle
 from holdfast.insights.reasons import Who
 from holdfast.job.record import Job
 from holdfast.reconcile.signal_drift import SignalDriftReconciler
-from holdfast.task import JobHandle
 from holdfast.testing import Harness, killed_after_every_commit
 from tests.support.waiting import wait_until
 

@@ -15,13 +15,13 @@ from holdfast.declaring.flows import Flow
 from holdfast.errors import JobCancelled, JobFailed
 from holdfast.flow.model import Errand, FlowInfo, FlowState, child_flow_id
 from holdfast.flow.parents import end_parent
+from holdfast.handle import JobHandle
 from holdfast.insights.explain import explain
 from holdfast.job.ends import Fail, HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.task import JobHandle
 from tests.support.backends import Backend
 from tests.support.flow_tasks import PARENTS, double
 from tests.support.waiting import wait_until

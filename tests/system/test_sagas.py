@@ -10,9 +10,9 @@ import pytest
 from holdfast import App, Context, Fail, Refused, Retry
 from holdfast.errors import BadFlow, BadOption
 from holdfast.flow.model import FlowInfo, flow_undo_id, undo_flow_id
+from holdfast.handle import JobHandle
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
-from holdfast.task import JobHandle
 from holdfast.testing import Harness, killed_after_every_commit
 
 AGAIN = Retry(max_attempts=3, base=1, jitter=0)

@@ -15,6 +15,7 @@ import pytest
 from holdfast import App, Context, Retry, any_of
 from holdfast.context import AttemptLost
 from holdfast.errors import BadOption, HoldfastError, StepFailed
+from holdfast.handle import JobHandle
 from holdfast.insights.explain import explain
 from holdfast.job.ends import Snooze, Suspending
 from holdfast.job.ids import JobId
@@ -23,7 +24,6 @@ from holdfast.job.state import JobState
 from holdfast.job.step import Step
 from holdfast.job.text import MESSAGE_LIMIT
 from holdfast.job.what import What
-from holdfast.task import JobHandle
 from holdfast.testing import Harness
 from holdfast.testing.drained import Drained
 

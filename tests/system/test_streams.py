@@ -12,10 +12,10 @@ import pytest
 from holdfast import App, Context, Frame, Retry
 from holdfast.client import following
 from holdfast.errors import BadOption, NotOpen, StepFailed, StoreUnavailable, UnknownJob
+from holdfast.handle import JobHandle
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.stream import LIVE_FRAMES, FollowFrom, KeptFrames
-from holdfast.task import JobHandle
 from holdfast.testing import Harness
 from holdfast.worker import frame_writer
 from tests.support.waiting import wait_until

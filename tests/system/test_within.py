@@ -14,8 +14,9 @@ import pytest
 
 from holdfast import App, BadOption, NotCapable, NoTransaction, UnknownJob, WrongLoop
 from holdfast.errors import AlreadyOpen
+from holdfast.handle import JobHandle
 from holdfast.job.state import JobState
-from holdfast.task import JobHandle, Task
+from holdfast.task import Task
 
 
 @pytest.fixture

@@ -33,7 +33,18 @@ JOBS = (
 CONFORMANCE = ROOT / "tests" / "conformance"
 
 TOP_LEVEL = {
-    *("__init__", "app", "task", "context", "config", "clock", "errors", "events", "services"),
+    *(
+        "__init__",
+        "app",
+        "task",
+        "handle",
+        "context",
+        "config",
+        "clock",
+        "errors",
+        "events",
+        "services",
+    ),
     *("hooks", "resources", "logs", "opened_worker", "fencing"),
     *("job", "codec", "enqueue", "client", "insights", "background", "reconcile", "schedule"),
     "operations",

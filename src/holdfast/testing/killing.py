@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 
+from holdfast.handle import JobHandle
 from holdfast.job.ends import Reclaimed
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.store.contract.store import Store
-from holdfast.task import JobHandle, Task
+from holdfast.task import Task
 from holdfast.testing.harness import Harness
 
 if TYPE_CHECKING:
