@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from holdfast.errors import BadOption
-from holdfast.limits.model import Concurrency, LimitInfo
+from holdfast.limits.model import Concurrency, LimitInfo, Rate, Settings
 from holdfast.store.contract.wakeups import Topic, Wakeup
 from tests.conformance.builders import QUEUE, Scene
 from tests.conformance.limiting import (
@@ -47,6 +49,56 @@ async def test_a_declaration_changes_what_no_operator_has_edited(scene: Scene) -
     assert (put.settings, put.edited, put.revision) == (Concurrency(9), True, 3)
     await limited(scene, tenant=5)
     assert await scene.store.limits.find() == [put]
+
+
+@pytest.mark.parametrize("edited", [False, True])
+async def test_a_program_cannot_declare_a_limit_of_another_kind(scene: Scene, edited: bool) -> None:
+    """Also while nothing runs: jobs of the other program would pass what its code does not say."""
+    await limited(scene, tenant=5)
+    if edited:
+        await scene.store.limits.put("tenant", Concurrency(4))
+    before = await scene.store.limits.find()
+    with pytest.raises(BadOption, match=r"a concurrency, .*limits retire tenant.*got Rate"):
+        await scene.store.limits.declare({"new": Concurrency(1), "tenant": Rate(5, per=1)})
+    assert await scene.store.limits.find() == before
+
+
+@pytest.mark.parametrize("edited", [False, True])
+async def test_a_retired_limit_may_be_declared_as_another_kind(scene: Scene, edited: bool) -> None:
+    """An edit of the other kind says nothing about the new one, and must not bring it back."""
+    await limited(scene, tenant=1)
+    if edited:
+        await scene.store.limits.put("tenant", Concurrency(1))
+        await scene.store.limits.override("tenant", "a", Concurrency(2))
+    [held] = await begun(scene, 1, "tenant:a")
+    await scene.store.limits.retire(["tenant"])
+    await scene.store.limits.declare({"tenant": Rate(2, per=64)})
+    [found] = await scene.store.limits.find()
+    assert (found.settings, found.edited, found.retired) == (Rate(2, per=64), False, False)
+    assert (await bucket(scene, "tenant:a")).override is None
+    jobs = await scene.enqueue_many(3, **through("tenant:a"))
+    assert of(await scene.claim(10)) == jobs[:2]
+    assert (await scene.finish(held)).accepted
+    await nothing_is_wrong(scene)
+
+
+async def test_an_edit_outlives_that_its_limit_is_retired(scene: Scene) -> None:
+    await limited(scene, tenant=1)
+    await scene.store.limits.put("tenant", Concurrency(3))
+    await scene.store.limits.retire(["tenant"])
+    await limited(scene, tenant=1)
+    [found] = await scene.store.limits.find()
+    assert (found.settings, found.edited, found.retired) == (Concurrency(3), True, False)
+
+
+async def test_of_two_programs_that_declare_at_once_one_is_refused(scene: Scene) -> None:
+    kinds: list[Settings] = [Concurrency(1), Rate(1, per=1)]
+    answers = await asyncio.gather(
+        *(scene.store.limits.declare({"tenant": one}) for one in kinds), return_exceptions=True
+    )
+    assert sorted(type(one).__name__ for one in answers) == ["BadOption", "NoneType"]
+    [found] = await scene.store.limits.find()
+    assert found.settings == kinds[answers.index(None)]
 
 
 async def test_a_raised_limit_counts_at_once(scene: Scene) -> None:

@@ -297,9 +297,25 @@ def _kind_with(changes: Mapping[str, Any]) -> type[Settings]:
     return Rate if "per" in changes else Concurrency
 
 
-def require_same_kind(known: LimitInfo, settings: Settings, *, counts: bool) -> None:
-    """A bucket cannot go on counting as another kind of limit."""
-    if counts and not known.retired and kind_of(known.settings) != kind_of(settings):
+def is_other_kind(known: LimitInfo, settings: Settings) -> bool:
+    return kind_of(known.settings) != kind_of(settings)
+
+
+def require_declared_kind(known: LimitInfo, settings: Settings) -> None:
+    """Programs of one store must agree on what a name means: if the last one to start won, the jobs
+    of the others would pass a limit that their code does not have."""
+    if is_other_kind(known, settings) and not known.retired:
+        expected = (
+            f"a {kind_of(known.settings)}, as this store has it from another program or release "
+            f"(rename one of the two, or run 'holdfast limits retire {known.name}' if this program "
+            "shall change what it is)"
+        )
+        raise BadOption(f"limit {known.name!r}", expected, settings)
+
+
+def require_idle_kind(known: LimitInfo, settings: Settings, *, counts: bool) -> None:
+    """An operator changes the kind of a limit only while no running job is counted by it."""
+    if counts and not known.retired and is_other_kind(known, settings):
         expected = f"a {kind_of(known.settings)} limit, as it is: jobs that it counts are running"
         raise BadOption(f"limit {known.name!r}", expected, settings)
 

@@ -89,12 +89,13 @@ class Limits(Protocol):
     async def declare(self, limits: Mapping[str, Settings]) -> None:
         """Define limits as a program has them. A limit that an operator has edited keeps its
         settings, and a retired limit is in force again. Raises `BadOption` for a limit that is
-        there with another kind and counts something."""
+        there with another kind, unless it is retired: then it begins anew, and an edit of the
+        other kind is forgotten."""
         ...
 
     async def put(self, name: str, settings: Settings) -> LimitInfo:
-        """Define a limit as an operator wants it; declarations no longer change it. Raises as
-        `declare`."""
+        """Define a limit as an operator wants it; declarations no longer change it. Raises
+        `BadOption` for a limit that is there with another kind and counts something."""
         ...
 
     async def override(self, name: str, key: str, settings: Settings | None) -> BucketInfo:

@@ -18,9 +18,10 @@ from holdfast.limits.model import (
     Miscount,
     Settings,
     from_json,
-    kind_of,
+    is_other_kind,
+    require_declared_kind,
+    require_idle_kind,
     require_override,
-    require_same_kind,
     to_json,
 )
 from holdfast.limits.turns import HEAVIEST
@@ -50,17 +51,23 @@ class PostgresLimits:
 
     async def declare(self, limits: Mapping[str, Settings]) -> None:
         async def work(session: Session) -> None:
-            await _require_same_kinds(session, limits)
+            for known in await _find(session, limits):
+                await _forget_books_of_other_kind(session, known, limits[known.name])
             texts = [to_json(one) for one in limits.values()]
             changed = await session.fetch("limits/declare", [*limits], texts)
+            # Again, because another program may declare them too: now their rows are locked.
+            for known in await _find(session, limits):
+                require_declared_kind(known, limits[known.name])
             await look_again(session, self._channel, limits=[row["name"] for row in changed])
 
+        for name in limits:
+            require_own_name(name)
         if limits:
             await self._connections.run(work, transaction=True)
 
     async def put(self, name: str, settings: Settings) -> LimitInfo:
         async def work(session: Session) -> LimitInfo:
-            await _require_same_kinds(session, {name: settings}, edits=True)
+            await _require_idle_kind(session, name, settings)
             await session.fetch("limits/put", name, to_json(settings))
             await look_again(session, self._channel, limits=[name])
             return (await _find(session, [name]))[0]
@@ -212,17 +219,19 @@ class PostgresLimits:
         return await self._connections.run(work, transaction=True, again=False)
 
 
-async def _require_same_kinds(
-    session: Session, limits: Mapping[str, Settings], *, edits: bool = False
+async def _require_idle_kind(session: Session, name: str, settings: Settings) -> None:
+    require_own_name(name)
+    counts = bool(await session.fetch("limits/counts", [name]))
+    for known in await _find(session, [name]):
+        require_idle_kind(known, settings, counts=counts)
+        await _forget_books_of_other_kind(session, known, settings)
+
+
+async def _forget_books_of_other_kind(
+    session: Session, known: LimitInfo, settings: Settings
 ) -> None:
-    for name in limits:
-        require_own_name(name)
-    counting = {row["name"] for row in await session.fetch("limits/counts", [*limits])}
-    for known in await _find(session, limits):
-        settings = limits[known.name]
-        require_same_kind(known, settings, counts=known.name in counting)
-        if (edits or not known.edited) and kind_of(known.settings) != kind_of(settings):
-            await session.fetch("limits/forget_books", known.name)
+    if is_other_kind(known, settings):
+        await session.fetch("limits/forget_books", known.name)
 
 
 async def _find(session: Session, names: Collection[str]) -> list[LimitInfo]:

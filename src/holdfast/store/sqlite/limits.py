@@ -18,9 +18,10 @@ from holdfast.limits.model import (
     Miscount,
     Settings,
     from_json,
-    kind_of,
+    is_other_kind,
+    require_declared_kind,
+    require_idle_kind,
     require_override,
-    require_same_kind,
     to_json,
 )
 from holdfast.limits.turns import HEAVIEST
@@ -190,29 +191,32 @@ def _declare(tx: Transaction, limits: Mapping[str, Settings]) -> None:
     known = {one.name: one for one in _find(tx, limits)}
     for name, settings in limits.items():
         require_own_name(name)
+        begins_anew = False
         if name in known:
-            _require_same_kind(tx, known[name], settings, replaces=not known[name].edited)
-        if tx.changed(sql["declare"], {"name": name, "settings": to_json(settings)}):
+            require_declared_kind(known[name], settings)
+            begins_anew = _began_anew(tx, known[name], settings)
+        given = {"name": name, "settings": to_json(settings), "begins_anew": begins_anew}
+        if tx.changed(sql["declare"], given):
             _look_again(tx, [name])
 
 
 def _put(tx: Transaction, name: str, settings: Settings) -> LimitInfo:
     require_own_name(name)
     for known in _find(tx, [name]):
-        _require_same_kind(tx, known, settings, replaces=True)
+        [(counts,)] = tx.rows(steps("limits/declare")["counts"], {"name": name})
+        require_idle_kind(known, settings, counts=bool(counts))
+        _began_anew(tx, known, settings)
     tx.run(script("limits/put"), {"name": name, "settings": to_json(settings)})
     _look_again(tx, [name])
     return _find(tx, [name])[0]
 
 
-def _require_same_kind(
-    tx: Transaction, known: LimitInfo, settings: Settings, *, replaces: bool
-) -> None:
-    sql, named = steps("limits/declare"), {"name": known.name}
-    [(counts,)] = tx.rows(sql["counts"], named)
-    require_same_kind(known, settings, counts=bool(counts))
-    if replaces and kind_of(known.settings) != kind_of(settings):
-        tx.run(sql["forget books"], named)
+def _began_anew(tx: Transaction, known: LimitInfo, settings: Settings) -> bool:
+    """Forget what the limit has counted, if it becomes one of another kind."""
+    if not is_other_kind(known, settings):
+        return False
+    tx.run(steps("limits/declare")["forget books"], {"name": known.name})
+    return True
 
 
 def _override(tx: Transaction, name: str, key: str, settings: Settings | None) -> BucketInfo:

@@ -25,8 +25,9 @@ from holdfast.limits.model import (
     Settings,
     from_json,
     require_budget,
+    require_declared_kind,
+    require_idle_kind,
     require_override,
-    require_same_kind,
     to_json,
 )
 from holdfast.limits.turns import HEAVIEST
@@ -78,11 +79,12 @@ class ValkeyLimits(ValkeyVerbs):
         rules = [word for name, one in limits.items() for word in (name, to_json(one))]
         calendars = calendars_of(limits.values(), await self._connections.now_micros())
         given = {"edited": edited, "rules": rules, "calendars": calendars}
-        answer = await self._call("limits/declare", **given)
-        if answer != DONE:
+        while (answer := await self._call("limits/declare", **given)) != DONE:
             name = answer.decode()
-            for known in await self.find([name]):
-                require_same_kind(known, limits[name], counts=True)
+            for found in await self.find([name]):  # it may be retired by now: then define it
+                if not edited:
+                    require_declared_kind(found, limits[name])
+                require_idle_kind(found, limits[name], counts=True)
 
     async def override(self, name: str, key: str, settings: Settings | None) -> BucketInfo:
         bucket = bucket_name(name, key)

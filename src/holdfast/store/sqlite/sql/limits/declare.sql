@@ -1,8 +1,10 @@
 -- name: declare
+-- An edit is kept, unless the limit `begins_anew`: it was of another kind and is retired.
 insert into holdfast_limit_rule (name, settings)
 values (:name, :settings)
 on conflict (name) do update set
-    settings = iif(edited, settings, excluded.settings),
+    settings = iif(edited and not :begins_anew, settings, excluded.settings),
+    edited = edited and not :begins_anew,
     retired = 0,
     revision = revision + (retired or not edited and settings <> excluded.settings)
 where retired or not edited and settings <> excluded.settings
