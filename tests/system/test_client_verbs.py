@@ -21,6 +21,7 @@ from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.operations.rows import JobVerb, NameVerb
 from holdfast.operations.verbs import NAME_VERBS
 from holdfast.schedule.providers import Providers
+from holdfast.store.contract.shelf import Put
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import QUEUE, Scene
 from tests.conformance.planning import definition
@@ -169,6 +170,19 @@ async def test_a_schedule_that_is_not_there_is_no_change(
     with pytest.raises(UnknownSchedule):
         await client.schedules.apply(row, "nobody", by="ann")
     assert seen == []
+
+
+async def test_a_task_is_unknown_that_no_worker_no_catalogue_and_no_job_has(
+    client: Client, scene: Scene
+) -> None:
+    names = ("of-a-worker", "of-a-job", "published", "paused", "of-nobody")
+    assert await client.tasks.unknown(*names) == list(names)
+    await scene.hire(tasks=("of-a-worker",))
+    await scene.enqueue(task="of-a-job")
+    await scene.store.shelf.put("task", [Put(key="published", value="{}", expires_in=60.0)])
+    await client.tasks.pause("paused")
+    assert await client.tasks.unknown(*names) == ["of-nobody"]
+    assert "of-a-worker" in await client.tasks.known()
 
 
 async def test_the_verbs_that_take_more_are_reported_too(

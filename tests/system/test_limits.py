@@ -464,7 +464,7 @@ def test_a_limit_that_is_not_there_is_an_error_and_not_an_empty_answer(
 
 def test_a_new_limit_that_lacks_something_says_what(desk: Desk) -> None:
     desk.seed(seeded)
-    said = desk.on_store("limits", "set", "calls", "--per", "1m").err
+    said = desk.on_store("limits", "set", "calls", "--per", "1m", "--create").err
     assert "limit 'calls' must be one that is defined, or a new Rate with its most and per" in said
     assert "got 'no most'" in said
 

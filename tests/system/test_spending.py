@@ -428,7 +428,9 @@ async def nothing(scene: Scene) -> None:
 
 def test_the_command_line_changes_every_kind(desk: Desk) -> None:
     desk.seed(nothing)
-    assert desk.json("limits", "set", "calls", "--most", "5", "--per", "1m")["settings"] == {
+    assert desk.json("limits", "set", "calls", "--most", "5", "--per", "1m", "--create")[
+        "settings"
+    ] == {
         "kind": "rate",
         "most": 5,
         "per": 60.0,
@@ -436,7 +438,9 @@ def test_the_command_line_changes_every_kind(desk: Desk) -> None:
     }
     assert desk.json("limits", "set", "calls", "--burst", "2")["settings"]["burst"] == 2
     assert desk.json("limits", "set", "calls", "--burst", "none")["settings"]["burst"] is None
-    made = desk.json("limits", "set", "tokens", "--hard", "1000", "--soft", "800", "--every", "day")
+    daily = ("--hard", "1000", "--soft", "800", "--every", "day")
+    assert "there is no limit 'tokens'" in desk.on_store("limits", "set", "tokens", *daily).err
+    made = desk.json("limits", "set", "tokens", *daily, "--create")
     assert made["settings"]["every"] == "day"
     own = desk.json("limits", "set", "tokens", "--key", "acme", "--hard", "2000")
     assert (own["override"]["hard"], own["override"]["soft"]) == (2000, 1600)
@@ -473,7 +477,7 @@ def test_what_a_path_has_spent_is_summed_up_once_whatever_names_are_beside_it(de
 
 def test_a_budget_that_was_shut_for_a_while_does_not_tell_of_every_key(desk: Desk) -> None:
     desk.seed(spent_by_teams)
-    desk.json("limits", "set", "tokens", "--hard", "1000", "--soft", "800")
+    desk.json("limits", "set", "tokens", "--hard", "1000", "--soft", "800", "--create")
     assert desk.json("limits", "set", "tokens", "--hard", "0")["settings"]["soft"] is None
     assert desk.json("limits", "set", "tokens", "--hard", "1000")["settings"]["soft"] is None
 

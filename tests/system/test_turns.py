@@ -226,7 +226,7 @@ async def nothing(scene: Scene) -> None:
 
 def test_the_command_line_tunes_totals_and_weighs_keys(desk: Desk) -> None:
     desk.seed(nothing)
-    tuned = desk.json("queues", "tune", "ai", "--max-running", "40", "--aging", "60s")
+    tuned = desk.json("queues", "tune", "ai", "--max-running", "40", "--aging", "60s", "--create")
     assert (tuned["settings"]["max_running"], tuned["settings"]["aging"]) == (40, 60.0)
     shown = desk.on_store("queues", "tune", "ai", "--aging", "none").out
     assert "max_running = 40" in shown

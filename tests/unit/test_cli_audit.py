@@ -20,7 +20,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 def test_every_change_by_a_command_is_listed_newest_first(desk: Desk) -> None:
     job = desk.seed(lambda scene: scene.enqueue())
     desk.json("jobs", "move", job, "--to", "slow")
-    desk.json("queues", "pause", "mail", "slow")
+    desk.json("queues", "pause", "mail", "slow", "--create")
     desk.json("queues", "pause", "--all")
     desk.json("queues", "tune", "mail", "--retain-failed", "2h")
     desk.json("tasks", "pause", "greet")
@@ -54,7 +54,7 @@ def test_filters_and_cursors_narrow_the_list(desk: Desk) -> None:
     desk.seed(lambda scene: scene.enqueue())
     assert desk.on_store("audit", "list").out == "no acts match\n"
     for name in "abc":
-        desk.json("queues", "pause", name)
+        desk.json("queues", "pause", name, "--create")
     desk.json("queues", "resume", "b")
     assert len(desk.json("audit", "list", "--verb", "queues.pause", "--since", "1h")["acts"]) == 3
     assert [act["verb"] for act in desk.json("audit", "list", "--target", "b")["acts"]] == [

@@ -146,7 +146,8 @@ def test_queues_are_listed_with_what_waits_and_who_serves(desk: Desk) -> None:
 
 def test_a_paused_queue_shows_it_until_it_is_resumed(desk: Desk) -> None:
     desk.seed(lambda scene: scene.enqueue())
-    assert desk.json("queues", "pause", "default", "mail") == {"paused": ["default", "mail"]}
+    both = desk.json("queues", "pause", "default", "mail", "--create")
+    assert both == {"paused": ["default", "mail"]}
     assert "paused" in desk.on_store("queues", "list", "default").out
     desk.json("queues", "resume", "default")
     paused = {queue["name"]: queue["paused"] for queue in desk.json("queues", "list")["queues"]}
@@ -156,7 +157,8 @@ def test_a_paused_queue_shows_it_until_it_is_resumed(desk: Desk) -> None:
 def test_all_queues_and_single_tasks_are_paused_and_resumed(desk: Desk) -> None:
     desk.seed(lambda scene: scene.enqueue())
     assert desk.json("queues", "pause", "--all") == {"paused": ["*"]}
-    assert desk.json("tasks", "pause", "greet", "mail.send") == {"paused": ["greet", "mail.send"]}
+    both = desk.json("tasks", "pause", "greet", "mail.send", "--create")
+    assert both == {"paused": ["greet", "mail.send"]}
     assert desk.json("queues", "list")["all_paused"] is True
     assert "every queue is paused" in desk.on_store("queues", "list").out
     assert desk.json("tasks", "paused") == {"paused": ["greet", "mail.send"]}
@@ -167,6 +169,42 @@ def test_all_queues_and_single_tasks_are_paused_and_resumed(desk: Desk) -> None:
     for wrong in (["pause"], ["resume", "mail", "--all"]):
         answer = desk.on_store("queues", *wrong)
         assert (answer.code, "give names of queues, or --all" in answer.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("pause", "default", "defualt"), ("resume", "defualt"), ("tune", "defualt", "--aging=5")],
+)
+def test_a_queue_that_nobody_knows_is_not_changed_without_a_word(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    desk.seed(lambda scene: scene.enqueue())
+    answer = desk.on_store("queues", *words)
+    assert answer.code == 2
+    assert "no queue 'defualt' is known, and nothing was changed; known: default" in answer.err
+    assert ("--create" in answer.err) == (words[0] != "resume")
+    [queue] = desk.json("queues", "list")["queues"]
+    assert (queue["name"], queue["paused"]) == ("default", False)
+    assert desk.on_store("queues", "list", "defualt").code == 2
+
+
+def test_a_queue_is_made_ahead_of_time_if_that_is_meant(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue())
+    desk.json("queues", "pause", "mail", "--create")
+    desk.json("queues", "tune", "ai", "--max-running", "3", "--create")
+    queues = {one["name"]: one for one in desk.json("queues", "list")["queues"]}
+    assert queues["mail"]["paused"]
+    assert queues["ai"]["settings"]["max_running"] == 3
+
+
+def test_a_task_that_nobody_knows_is_not_changed_without_a_word(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue())
+    for verb in ("pause", "resume"):
+        answer = desk.on_store("tasks", verb, "greet", "graat")
+        assert (answer.code, "no task 'graat' is known" in answer.err) == (2, True)
+    assert desk.json("tasks", "paused") == {"paused": []}
+    assert desk.json("tasks", "pause", "graat", "--create") == {"paused": ["graat"]}
+    assert desk.json("tasks", "resume", "graat") == {"resumed": ["graat"]}
 
 
 def test_tuning_changes_what_is_named_and_leaves_the_rest(desk: Desk) -> None:

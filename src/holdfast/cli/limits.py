@@ -244,8 +244,9 @@ def _opens(bucket: BucketInfo) -> str:
 @click.option("--timezone", help="Of a budget: whose midnight ends the period.")
 @click.option("--on-failure", type=click.Choice(["refund", "charge"]), help="Of a budget.")
 @click.option("--inherit", is_flag=True, help="Let the key have the settings of its limit again.")
+@click.option("--create", is_flag=True, help="Make a limit that no worker has declared yet.")
 async def set_limit(
-    session: CommandSession, name: str, key: str | None, inherit: bool, **given: Any
+    session: CommandSession, name: str, key: str | None, inherit: bool, create: bool, **given: Any
 ) -> None:
     """Change a limit, or one key of it. It counts at once; what runs goes on."""
     changes = {
@@ -256,6 +257,11 @@ async def set_limit(
     if not (inherit or changes):
         raise UsageProblem("nothing to change: give --most, --per, --hard and so on, or --inherit")
     async with session.client() as client:
+        if not (create or inherit or await client.limits.all(name)):
+            instead = "add --create to make it before a worker declares it"
+            raise UsageProblem(
+                f"there is no limit {name!r}: see 'holdfast limits list', or {instead}"
+            )
         if inherit:
             bucket = await client.limits.inherit(name, key or "", by=session.by)
         else:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from holdfast.cli.filters import wait
-from holdfast.cli.name_verbs import add_name_commands
+from holdfast.cli.name_verbs import add_name_commands, creating, require_known
 from holdfast.cli.output import duration_text, every_field, make_table, make_text
 from holdfast.cli.program import queues_group
 from holdfast.cli.target import CommandSession, UsageProblem
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 async def list_queues(session: CommandSession, names: tuple[str, ...]) -> None:
     """List queues with what waits in them: all, or those named."""
     async with session.client() as client:
+        if names:
+            await require_known(client, Noun.QUEUES, names, may_create=False)
         queues = await client.queues.all(*names)
         all_paused = await client.queues.all_paused()
         workers = Serving(await client.workers.all())
@@ -82,7 +84,8 @@ add_name_commands(queues_group, Noun.QUEUES)
 @click.option("--retain-other", metavar="TIME", help="Keep other ended jobs so long.")
 @click.option("--max-running", metavar="N", help="So many run at once, in all workers together.")
 @click.option("--aging", metavar="TIME", help="So long a wait counts as one step of priority.")
-async def tune_queue(session: CommandSession, name: str, **given: str | None) -> None:
+@creating
+async def tune_queue(session: CommandSession, name: str, create: bool, **given: str | None) -> None:
     """Change settings of a queue: seconds, or 15m, 2h, 7d; 'none' leaves it to the jobs, or takes a
     total or the aging away."""
     changes: dict[str, Any] = {
@@ -92,6 +95,8 @@ async def tune_queue(session: CommandSession, name: str, **given: str | None) ->
         options = ", ".join(f"--{option.replace('_', '-')}" for option in given)
         raise UsageProblem(f"nothing to change: give one of {options}")
     async with session.client() as client:
+        if not create:
+            await require_known(client, Noun.QUEUES, (name,))
         settings = await client.queues.tune(name, by=session.by, **changes)
     document = every_field(settings)
     session.answer(

@@ -106,6 +106,8 @@ class SyncTaskVerbs(SyncVerbs):
     """Pause tasks and resume them."""
 
     paused = plain(TaskVerbs.paused)
+    known = plain(TaskVerbs.known)
+    unknown = plain(TaskVerbs.unknown)
     apply = plain(TaskVerbs.apply)
     pause = plain(TaskVerbs.pause)
     resume = plain(TaskVerbs.resume)

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from holdfast.client.acting import Acts
 from holdfast.handlers.registry import Handler
 from holdfast.insights.actions import Noun, Verb
+from holdfast.insights.catalogue import KIND as CATALOGUE
 from holdfast.job.checks import check_name
 from holdfast.operations.rows import NameVerb
 from holdfast.operations.verbs import NAME_VERBS
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 
 
@@ -30,6 +32,22 @@ class TaskVerbs:
     async def paused(self) -> tuple[str, ...]:
         """The names of the tasks that are paused."""
         return (await self._store.queues.paused()).tasks
+
+    async def known(self) -> set[str]:
+        """The names of the tasks that this program or a worker has."""
+        workers = await self._store.workers.find()
+        return {*self._tasks, *(task for worker in workers for task in worker.tasks)}
+
+    async def unknown(self, *names: str) -> list[str]:
+        """Those of these names that nobody knows: no program, no worker of the last month and no
+        job has such a task, and it is not paused."""
+        known = {*await self.known(), *await self.paused()}
+        others = [name for name in names if name not in known]
+        published = {one.key for one in await self._store.shelf.get(CATALOGUE, others)}
+        return [name for name in others if name not in published and not await self._has_jobs(name)]
+
+    async def _has_jobs(self, name: str) -> bool:
+        return bool(await self._store.jobs.count(JobFilter(tasks=(name,))))
 
     async def apply(self, row: NameVerb, name: str, *, by: str | None = None) -> None:
         """Apply a verb of the table to one task, which this program need not know."""
