@@ -20,14 +20,22 @@ async def cancel_jobs(
     ids: Sequence[JobId],
     reason: str | None = None,
     by: str | None = None,
+    *,
+    waits: bool = True,
 ) -> list[JobId]:
     """End waiting jobs and mark running ones, for whoever asked; returns the jobs it reached. A
-    job that moves between the read and the write is read again, at most `CANCEL_ROUNDS` times."""
+    job that moves between the read and the write is read again, at most `CANCEL_ROUNDS` times.
+
+    A job that was refused and has not moved is locked by somebody's open transaction. Who does not
+    wait for it leaves it: every further try would wait for the lock as long as the first."""
     end = Cancelled(by=by) if reason is None else Cancelled(reason, by)
     done: list[JobId] = []
     left = list(ids)
+    before: list[Live] = []
     for _round in range(CANCEL_ROUNDS):
         live = await jobs.live(left) if left else []
+        if not waits:
+            live = [job for job in live if job not in before]
         if not live:
             break
         running = [job.id for job in live if job.state is JobState.RUNNING]
@@ -35,7 +43,8 @@ async def cancel_jobs(
         waiting = [job for job in live if job.state in WAITING]
         reached = {*marked, *await _end_waiting(jobs, waiting, end)}
         done += reached
-        left = [job.id for job in live if job.id not in reached]
+        before = [job for job in live if job.id not in reached]
+        left = [job.id for job in before]
     return done
 
 

@@ -120,7 +120,7 @@ async def _cancel(store: Store, jobs: Collection[JobId], reason: str) -> bool:
     missed: list[JobId] = []
     for first in range(0, len(left), NODES_AT_ONCE):
         some = left[first : first + NODES_AT_ONCE]
-        reached = set(await cancel_jobs(store.jobs, some, reason))
+        reached = set(await cancel_jobs(store.jobs, some, reason, waits=False))
         missed += [job for job in some if job not in reached]
     live = await store.jobs.live(missed) if missed else []
     return all(job.cancel_requested for job in live)

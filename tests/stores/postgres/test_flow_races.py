@@ -6,19 +6,22 @@ The order is forced by locks. `doing` starts a verb and waits until it stands st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from holdfast.background import cancelling
+from holdfast.background.options import ReconcileOptions
 from holdfast.clock import ManualClock
+from holdfast.events import Events
 from holdfast.flow.errands import do_errand
 from holdfast.flow.model import CloseWhat, FlowState, Grown, child_flow_id
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.state import JobState
+from holdfast.reconcile.errands import ErrandsReconciler
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import FAILED, QUEUE, RETURNED, TASK, Scene
@@ -270,3 +273,31 @@ async def test_a_cancel_is_owed_as_long_as_a_transaction_keeps_it_from_a_node(
     assert await flows.errands(10) == []
     assert await trip.states() == {"a": "succeeded", "b": "cancelled", "c": "cancelled"}
     assert (await trip.info()).state is FlowState.CANCELLED
+
+
+async def test_a_flow_that_is_locked_costs_a_sweep_one_try_behind_all_others(
+    url: str, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each try waits for the lock. Ten of them in each sweep held the cancels of all others up."""
+    told: list[JobId] = []
+    finish = scene.store.jobs.finish
+
+    async def telling(moves: Sequence[Transition], *more: Any, **how: Any) -> list[Verdict]:
+        told.extend(move.id for move in moves)
+        return await finish(moves, *more, **how)
+
+    monkeypatch.setattr(scene.store.jobs, "finish", telling)
+    held, *others = [await Trip.begin(scene, {"a": [], "b": ["a"]}) for _ in range(3)]
+    assert await held.close(CloseWhat.ALL) == [held.id]
+    errands = ErrandsReconciler(scene.store, Events(), ReconcileOptions())
+    async with connected(url) as connection, connection.transaction():
+        await connection.execute("select from holdfast.flow where id = $1 for update", held.id)
+        for trip in others:
+            told.clear()
+            assert await trip.close(CloseWhat.ALL) == [trip.id]
+            swept = await errands.run_once()
+            assert (swept.found, swept.mended) == (2, 1)
+            assert told.count(held.ids["a"]) == 1
+        assert told[-1] in held.ids.values()
+    assert (await errands.run_once()).mended == 1
+    assert [(await trip.info()).state for trip in (held, *others)] == [FlowState.CANCELLED] * 3
