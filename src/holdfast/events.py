@@ -31,6 +31,7 @@ EVENTS: Mapping[str, str] = {
     "worker.waits_for_room": "The store has no connection to spare, so the worker tries again.",
     "worker.nodes_handed_back": "The store did not answer what nodes of flows need; they wait on.",
     "worker.queue_unserved": "Tasks of the app send jobs to a queue that no live worker serves.",
+    "worker.no_signing_keys": "Tasks ask people by ctx.invite, and no signing_keys are set.",
     "queue.unserved": "Jobs are ready that no live worker takes; told again while it lasts.",
     "queue.served": "A worker takes again what nobody served.",
     "pool.resting": "The children of a pool fail again and again; its tasks rest for a while.",

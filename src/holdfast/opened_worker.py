@@ -22,6 +22,8 @@ from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId
 from holdfast.job.serving import choice_of
 from holdfast.services import make_services
+from holdfast.steps.approvals import NO_KEYS
+from holdfast.worker.asking import tasks_that_ask
 from holdfast.worker.equipment import LEAVING_SECONDS, equipped
 from holdfast.worker.last_resort import LastResort
 from holdfast.worker.options import WorkerOptions
@@ -75,6 +77,7 @@ class OpenedWorker:
                 stack.enter_context(self._worker.obeying_signals(self._last_resort))
             await stack.enter_async_context(self._worker)
             await self._tell_unserved(app)
+            self._tell_of_missing_keys(app)
             self._open = stack.pop_all()
         return self._worker
 
@@ -109,6 +112,14 @@ class OpenedWorker:
                 app.events.warning(
                     "worker.queue_unserved", queue=queue, tasks=tasks, advice=f"--queues {queue}"
                 )
+
+    def _tell_of_missing_keys(self, app: App) -> None:
+        """A job would find it out in the middle of its run."""
+        if self.options.signing_keys is None:
+            tasks = tasks_that_ask(handler for handler, _ in app.tasks_with_queues())
+            if tasks:
+                advice = f"signing_keys must be {NO_KEYS}"
+                app.events.warning("worker.no_signing_keys", tasks=tasks, advice=advice)
 
     def _own_id(self) -> WorkerId | None:
         return None if self._worker is None else self._worker.id

@@ -57,7 +57,8 @@ class Signature:
         self.task = task
         self.parameters = inspect.Signature(parameters)
         self.returns = returns
-        self.takes_context = filled_in.context is not None
+        self.context_name = None if filled_in.context is None else filled_in.context.name
+        self.takes_context = self.context_name is not None
         self.resources: Mapping[str, Resource] = filled_in.resources
         self._filled_in = filled_in
         self._adapters = _adapters(task, parameters)
