@@ -335,3 +335,41 @@ async def test_a_lowered_budget_lets_none_begin_and_stops_nothing(scene: Scene) 
     assert await scene.claim(1) == []
     await settle(scene, held, tokens=10)
     assert len(await scene.claim(1)) == 1
+
+
+async def test_what_was_added_is_told_beside_what_was_spent(scene: Scene) -> None:
+    await define(scene, tokens=Budget(100, every=1000.0))
+    await settle(scene, await spending(scene, 30), tokens=30)
+    await scene.store.limits.adjust("tokens:", 50)
+    found = await scene.store.limits.adjust("tokens:", 25)
+    assert (found.added, found.spent, found.free) == (75, -45, 145)
+    await settle(scene, await spending(scene, 10), tokens=10)
+    await settle(scene, await spending(scene, 1), RAISED, tokens=5)
+    found = await bucket(scene, "tokens:")
+    assert (found.added, found.spent + found.added) == (75, 45)
+    found = await scene.store.limits.adjust("tokens:", -80)
+    assert (found.added, found.spent + found.added, found.free) == (-5, 45, 50)
+
+
+async def test_what_was_added_is_over_with_the_period_and_with_a_reset(scene: Scene) -> None:
+    await define(scene, tokens=Budget(100, every=1000.0))
+    await scene.store.limits.adjust("tokens:", 50)
+    assert (await scene.store.limits.reset(["tokens:"]))[0].added == 0
+    await scene.store.limits.adjust("tokens:", 60)
+    scene.clock.advance(1000)
+    assert (await bucket(scene, "tokens:")).added == 0
+    await settle(scene, await spending(scene, 30), tokens=30)
+    found = await bucket(scene, "tokens:")
+    assert (found.added, found.spent, found.free) == (0, 30, 70)
+    assert (await scene.store.limits.adjust("tokens:", 7)).added == 7
+
+
+async def test_a_budget_whose_top_up_is_spent_is_not_forgotten(scene: Scene) -> None:
+    """It has the books of a new bucket, but for what is told of it."""
+    await define(scene, tokens=Budget(100))
+    await scene.store.limits.adjust("tokens:", 20)
+    await settle(scene, await spending(scene, 20), tokens=20)
+    scene.clock.advance(3600)
+    assert (await scene.store.limits.recount(10, idle_for=60.0)).forgotten == 0
+    found = await bucket(scene, "tokens:")
+    assert (found.added, found.spent) == (20, 0)

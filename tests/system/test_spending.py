@@ -20,6 +20,7 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.limits import Take
 from holdfast.testing import Harness
 from tests.conformance.builders import Scene
+from tests.conformance.limiting import define
 from tests.support.spending_handlers import spend_plainly
 from tests.support.waiting import wait_until
 from tests.unit.cli import Desk, desk_in
@@ -424,6 +425,16 @@ async def test_a_soft_amount_and_an_overrun_are_told_once() -> None:
 
 async def nothing(scene: Scene) -> None:
     """A store is enough."""
+
+
+def test_the_command_line_tells_what_is_spent_and_what_was_added(desk: Desk) -> None:
+    desk.seed(lambda scene: define(scene, tokens=Budget(1000)))
+    desk.seed(lambda scene: scene.store.limits.take([Take("tokens:", 400)]))
+    topped = desk.json("limits", "top-up", "tokens", "500")
+    assert (topped["spent"], topped["added"], topped["free"]) == (-100, 500, 1100)
+    desk.seed(lambda scene: scene.store.limits.take([Take("tokens:", 1000)]))
+    for command in (("show", "tokens"), ("list",)):
+        assert "1,400 spent, topped up by 500" in desk.on_store("limits", *command, width=150).out
 
 
 def test_the_command_line_changes_every_kind(desk: Desk) -> None:

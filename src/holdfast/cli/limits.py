@@ -59,7 +59,9 @@ def _require_one(name: str, found: bool) -> None:
 def _limit_document(limit: LimitInfo, buckets: list[BucketInfo]) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(limit)
     last = _last_of_paths(limit.settings, buckets)
-    sums = {field: sum(getattr(one, field) for one in last) for field in ("in_use", "spent")}
+    sums = {
+        field: sum(getattr(one, field) for one in last) for field in ("in_use", "spent", "added")
+    }
     sums["waiting"] = sum(one.waiting for one in buckets)
     return document | {"settings": shown(limit.settings), **sums, "opens_in": _opens_in(buckets)}
 
@@ -94,7 +96,7 @@ def _draw_limits(
             one.name,
             settings_text(one.settings),
             f"{one.buckets:,}",
-            _used(one.settings, sum(b.in_use for b in last), sum(b.spent for b in last)),
+            _used(one.settings, last),
             f"{waiting:,}",
             "" if opens is None else f"in {duration_text(opens)}",
             _standing(one, some),
@@ -118,15 +120,18 @@ def settings_text(settings: Settings) -> str:
     assert_never(settings)
 
 
-def _used(settings: Settings, in_use: int, spent: int) -> str:
+def _used(settings: Settings, buckets: Sequence[BucketInfo]) -> str:
+    in_use, spent, added = (
+        sum(getattr(one, field) for one in buckets) for field in ("in_use", "spent", "added")
+    )
     match settings:
         case Concurrency():
             return f"{in_use:,} run"
         case Rate():
             return f"{spent:,} began"
         case Budget():
-            said = f"{spent:,} spent" if spent >= 0 else f"topped up by {-spent:,}"
-            return said + (f", {in_use:,} reserved" if in_use else "")
+            said = f"{spent + added:,} spent" + (f", {in_use:,} reserved" if in_use else "")
+            return said + (f", topped up by {added:,}" if added else "")
     assert_never(settings)
 
 
@@ -195,7 +200,7 @@ def _draw_bucket(
         return
     own = " (set for this key)" if bucket.override is not None else ""
     yield f"{named}: {settings_text(bucket.settings)}{own}"
-    yield f"  {_used(bucket.settings, bucket.in_use, bucket.spent)}"
+    yield f"  {_used(bucket.settings, [bucket])}"
     if bucket.resets_in is not None:
         yield f"  begins anew in {duration_text(bucket.resets_in)}"
     if bucket.soft_reached:

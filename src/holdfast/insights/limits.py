@@ -173,13 +173,17 @@ def _empty(bucket: BucketInfo, settings: Rate, shown: str, cost: int) -> Reason:
 
 
 def _all_spent(bucket: BucketInfo, settings: Budget, shown: str, cost: int) -> Reason:
-    used = bucket.spent + bucket.in_use
-    fact = f"{shown}: {used:,} of {settings.hard:,} spent or reserved; it needs {cost:,}"
+    hard = settings.hard + bucket.added
+    fact = f"{shown}: {_used(bucket):,} of {hard:,} spent or reserved; it needs {cost:,}"
     who, advice = Who.OPERATOR, "let more be spent"
     if bucket.resets_in is not None and settings.hard:
         fact += f"; it begins anew in {seconds_text(bucket.resets_in)}"
         who, advice = Who.TIME, "or let more be spent now"
     return Reason("budget-spent", fact, who, advice, _on(bucket, Verb.TOP_UP))
+
+
+def _used(bucket: BucketInfo) -> int:
+    return bucket.spent + bucket.added + bucket.in_use
 
 
 def _more(bucket: BucketInfo, settings: Settings) -> Action:
@@ -260,7 +264,9 @@ def _about_budgets(found: list[BucketInfo]) -> list[Diagnosis]:
 
 
 def _about_budget(bucket: BucketInfo) -> Diagnosis:
-    fact = f"{_shown(bucket)}: {bucket.spent + bucket.in_use:,} spent or reserved: its soft amount"
+    fact = f"{_shown(bucket)}: {_used(bucket):,} spent or reserved: its soft amount"
+    if bucket.added:
+        fact += f", with {bucket.added:,} that were added"
     advice = "let more be spent, before jobs wait"
     if bucket.waiting:
         fact += ", and jobs wait for more"

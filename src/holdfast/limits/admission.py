@@ -46,9 +46,10 @@ class Bucket(msgspec.Struct):
 
     `has_own`: it has settings of its own, an override. `in_use`: what the leases that name it cost.
     `needs`: what the first job of the first line costs that is parked here and can ever pass.
-    A budget has `spent` so much in the period that began at `since`. The meter of a rate with a
-    burst stood at `spent` at the moment `since`, and a permit had `scale` parts. A window has
-    counted `slices` by their numbers, each `scale` long.
+    A budget has `spent` so much in the period that began at `since`, less what was added to it in
+    this period, which is the one of its `slices` that has the number `since`. The meter of a rate
+    with a burst stood at `spent` at the moment `since`, and a permit had `scale` parts. A window
+    has counted `slices` by their numbers, each `scale` long.
     """
 
     name: str
@@ -253,6 +254,15 @@ class Bucket(msgspec.Struct):
                 self.alarms |= ALONE
             self._notice()
 
+    def adjust(self, amount: int, now: int) -> None:
+        """An operator lets so much more be spent in this period. It is taken from what was spent,
+        so that nobody who counts has to know of it, and noted in the slice of the period."""
+        if self.retired:
+            return
+        self.spend(-amount, now, is_parent=True)  # it is not passed by this
+        added = self.slices.get(self.since, 0) + amount
+        self.slices = {self.since: max(-MOST_COUNTED, min(MOST_COUNTED, added))}
+
     def settle(
         self,
         cost: int,
@@ -329,6 +339,13 @@ class Bucket(msgspec.Struct):
             case _:
                 return 0
 
+    def added(self, now: int) -> int:
+        """What operators let be spent beyond the hard amount of a budget in this period."""
+        budget = self.settings
+        if not isinstance(budget, Budget) or self.since < budget.period(now).start:
+            return 0
+        return self.slices.get(self.since, 0)
+
     def soft_reached(self, now: int) -> bool:
         budget = self.settings
         if not isinstance(budget, Budget) or budget.soft is None or not self._has_amounts:
@@ -347,7 +364,7 @@ class Bucket(msgspec.Struct):
 
     def keeps_nothing(self, now: int) -> bool:
         """Whether the books of its kind are as those of a new bucket."""
-        return self.counted(now) == 0
+        return self.counted(now) == 0 and self.added(now) == 0
 
 
 def settled(cost: int, reported: int | None, how: Settles, budget: Budget) -> int:

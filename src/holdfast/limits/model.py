@@ -193,7 +193,8 @@ class BucketInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One bucket. `settings` are those that count for it, None where the limit is not defined.
 
     `in_use` is what running jobs cost; for a budget that is reserved. `spent` is what a budget has
-    spent in its period, or what a rate has let begin that still counts. `free` is what is not
+    spent in its period beyond what was `added` by top-ups, so it may be below 0; or what a rate has
+    let begin that still counts. `free` is what is not
     taken, and `room` what may begin now: nothing, if somebody waits for more than is free.
     `waiting`: how many lines are parked at it, of which the first one `needs` so much, and of which
     `stuck` cost more than the bucket ever lets pass.
@@ -217,6 +218,7 @@ class BucketInfo(msgspec.Struct, frozen=True, kw_only=True):
     opens_in: float | None = None
     resets_in: float | None = None
     soft_reached: bool = False
+    added: int = 0
 
     @property
     def largest(self) -> int:

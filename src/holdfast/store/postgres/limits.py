@@ -273,6 +273,7 @@ def _info(row: Record) -> BucketInfo:
         opens_in=_until(opens_at, now),
         resets_in=_until(resets, now),
         soft_reached=found.soft_reached(now),
+        added=found.added(now),
     )
 
 

@@ -34,7 +34,7 @@ async def adjust(session: Session, channel: str, bucket: str, amount: int) -> No
     await buckets.lock([bucket])
     found = buckets.change(bucket)
     require_budget(bucket, found.settings)
-    found.spend(-amount, buckets.now, is_parent=True)  # it is not passed by this
+    found.adjust(amount, buckets.now)
     await buckets.save()
 
 

@@ -294,6 +294,7 @@ def _info(tx: Transaction, row: Row) -> BucketInfo:
         opens_in=None if opens_at is None else max(0.0, seconds_until(opens_at, now)),
         resets_in=_resets_in(found, now),
         soft_reached=found.soft_reached(now),
+        added=found.added(now),
     )
 
 

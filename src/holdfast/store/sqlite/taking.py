@@ -34,7 +34,7 @@ def adjust(tx: Transaction, bucket: str, amount: int) -> None:
     buckets = Buckets(tx)
     found = buckets.change(bucket)
     require_budget(bucket, found.settings)
-    found.spend(-amount, tx.now, is_parent=True)  # it is not passed by this
+    found.adjust(amount, tx.now)
     buckets.save()
     look_again(tx, [bucket])
 

@@ -54,6 +54,7 @@ def bucket_info(found: Bucket, now: int, waiting: int, stuck: int) -> BucketInfo
         opens_in=None if opens_at is None else max(0.0, (opens_at - now) / 1e6),
         resets_in=_resets_in(found, now),
         soft_reached=found.soft_reached(now),
+        added=found.added(now),
     )
 
 

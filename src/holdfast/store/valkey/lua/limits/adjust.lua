@@ -8,7 +8,7 @@ local settings = permits.settings(bucket)
 if not settings or settings.kind ~= 'budget' then
     return 0
 end
-permits.kinds.spend(permits.change(bucket), settings, -tonumber(amount), true)
+permits.kinds.adjust(permits.change(bucket), settings, tonumber(amount))
 look_again(bucket)
 permits.save()
 return 1

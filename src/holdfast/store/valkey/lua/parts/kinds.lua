@@ -275,6 +275,19 @@ do
         notice(row, settings, is_parent)
     end
 
+    -- What operators added to a budget in this period is in a slice that has the period's beginning for a number.
+    local function added(row)
+        local slices = row[BUCKET_SLICES]
+        return slices and slices[1] == row[BUCKET_SINCE] and slices[2] or 0
+    end
+
+    -- An operator lets so much more be spent in this period.
+    function kinds.adjust(row, settings, amount)
+        kinds.spend(row, settings, -amount, true) -- the bucket is not passed by this
+        local sum = math.max(-ROOMY, math.min(ROOMY, added(row) + amount))
+        row[BUCKET_SLICES] = {row[BUCKET_SINCE], sum}
+    end
+
     -- Begin the period or the window anew.
     function kinds.forget(row)
         row[BUCKET_SPENT], row[BUCKET_SLICES] = 0, false
@@ -285,6 +298,9 @@ do
     -- Whether the books of a kind are as those of a new bucket.
     function kinds.keeps_nothing(row, settings)
         catch_up(row, settings)
+        if settings.kind == 'budget' and added(row) ~= 0 then
+            return false
+        end
         return settings.kind == 'concurrency' or (in_window[row] or row[BUCKET_SPENT]) == 0
     end
 end
