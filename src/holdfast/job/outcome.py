@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any, assert_never
 
 import msgspec
@@ -451,11 +452,16 @@ def _entry(
 
 
 def _fingerprint(task: str, kind: str, message: str, traceback: str | None = None) -> str:
+    return _fingerprints()(task, kind, message, traceback)
+
+
+@cache
+def _fingerprints() -> Callable[[str, str, str, str | None], str]:
     """Imported with the first error: a program that only enqueues never has one, and its start
     would pay for the patterns."""
     from holdfast.job.fingerprint import fingerprint
 
-    return fingerprint(task, kind, message, traceback)
+    return fingerprint
 
 
 def _mistaken(seconds: float | None) -> str:

@@ -74,6 +74,8 @@ class Rules(msgspec.Struct, frozen=True):
 
     @property
     def of_args(self) -> tuple[Path, ...]:
+        if not self.paths:  # most tasks have no rules
+            return ()
         return tuple(path for path in self.paths if path[0] != RETURN)
 
     @property
@@ -170,6 +172,7 @@ class Redactor:
         self._rules = rules
         self._args = args
         self._headers = headers
+        self._found: tuple[_HiddenValue, ...] | None = None
 
     def text(self, text: str) -> str:
         """A message, a traceback or any other text about the job."""
@@ -201,11 +204,12 @@ class Redactor:
         return redacted_json(text, paths, self.text, only_types=self._rules.only_types)[0]
 
     def _without_secrets(self, text: str) -> str:
-        for secret in self._secrets:
+        if self._found is None:  # looked for with the first text
+            self._found = self._secrets()
+        for secret in self._found:
             text = secret.removed_from(text)
         return text
 
-    @cached_property
     def _secrets(self) -> tuple[_HiddenValue, ...]:
         """The values that are hidden in arguments and headers; the longest first, since one may be
         a part of another."""
@@ -214,6 +218,8 @@ class Redactor:
         for text, paths in ((self._args, rules.of_args), (self._headers, ())):
             if text and (paths or rules.only_types or may_have_secret_name(text)):
                 hidden += redacted_json(text, paths, str, only_types=rules.only_types)[1]
+        if not hidden:
+            return ()
         values = {value for one in hidden for value in (one, *one.splitlines()) if _is_worth(value)}
         return tuple(map(_HiddenValue, sorted(values, key=len, reverse=True)))
 

@@ -23,6 +23,10 @@ UniformRandom = Callable[[], float]
 
 CURVES = get_args(Curve)
 LONGEST_NAME = 512
+CLASSES_KEPT = 256
+"""Exceptions whose names are kept: the same ones are raised again and again."""
+
+_kept: dict[type[BaseException], tuple[str, ...]] = {}
 
 if TYPE_CHECKING:
     Exceptions = Iterable[type[BaseException] | str]
@@ -126,6 +130,8 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     def covers(self, names: Iterable[str]) -> bool:
         """Whether a failure is tried again, by the names of its exception and of all its base
         classes. A failure without names is no exception of the handler: it always is."""
+        if not (self.on or self.not_on):
+            return True
         raised = frozenset(names)
         if not raised:
             return True
@@ -137,10 +143,12 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         Jitter only ever adds: a wait is never shorter than the curve says, so
         `cap` plus jitter bounds it and a herd that failed together spreads out.
         """
-        from random import random  # only a worker needs it
+        if uniform is None:
+            from random import random  # only a worker needs it
 
+            uniform = random
         wait = min(self.cap, self._plain(max(1, failures)))
-        return wait * (1 + self.jitter * (uniform or random)())
+        return wait * (1 + self.jitter * uniform())
 
     def _plain(self, failures: int) -> float:
         match self.curve:
@@ -192,9 +200,16 @@ def exception_names(raised: type[BaseException]) -> tuple[str, ...]:
     The module counts by the name under which other programs import it. A class of a module that no
     program can import goes by its name alone.
     """
+    return _kept.get(raised) or _new_names(raised)
+
+
+def _new_names(raised: type[BaseException]) -> tuple[str, ...]:
     bases = [base for base in raised.__mro__ if base is not object]
     full = [_full_name(base) for base in bases]
-    return (*full, *(base.__qualname__ for base in bases))
+    if len(_kept) >= CLASSES_KEPT:
+        _kept.clear()
+    _kept[raised] = names = (*full, *(base.__qualname__ for base in bases))
+    return names
 
 
 def _full_name(raised: type) -> str:

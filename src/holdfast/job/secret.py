@@ -83,6 +83,6 @@ def may_have_secret_name(json: str) -> bool:
     names = [
         text
         for text, behind in zip_longest(inside, outside[1:], fillvalue=":")
-        if behind.lstrip().startswith(":") or text.endswith("\\")
+        if behind.lstrip()[:1] == ":" or text[-1:] == "\\"
     ]
     return may_name_secret("\n".join(outside + names))

@@ -58,7 +58,9 @@ def shown(fields: Mapping[str, object], hidden: frozenset[str]) -> str:
     for key, value in fields.items():
         if value is None or key in hidden:
             continue
-        parts.append(f"{key}={value if type(value) is int else _text(key, value)}")
+        is_one_word = type(value) is str and value.isprintable() and " " not in value
+        plain = is_one_word or type(value) is int
+        parts.append(f"{key}={value if plain else _text(key, value)}")
     return " ".join(parts)
 
 
@@ -98,15 +100,16 @@ def log_event(event: Event) -> None:
 
 
 def _redacted(value: object) -> object:
-    return _redact_value()(value)
+    redact, redact_value = _redaction()
+    return redact(value) if type(value) is str else redact_value(value)
 
 
 @cache
-def _redact_value() -> Callable[[object], object]:
+def _redaction() -> tuple[Callable[[str], str], Callable[[object], object]]:
     # Not every program that logs has a text to hide, and its patterns take a while to compile.
-    from holdfast.job.redaction import redact_value
+    from holdfast.job.redaction import redact, redact_value
 
-    return redact_value
+    return redact, redact_value
 
 
 def log_hiding(event: Event) -> None:
