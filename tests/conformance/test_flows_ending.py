@@ -199,7 +199,7 @@ async def test_a_loser_is_told_who_needs_it_no_more(scene: Scene) -> None:
     trip = await drawn(scene, {"a": [], "z": [], "b": ["z"], "c": any_of("a", "b", cancel=True)})
     await trip.end("a")
     await do_errands(scene)
-    said = "'c' needs it no more: another node came first"
+    said = "lost to 'a': 'c' needs it no more"
     [told] = await scene.store.jobs.life([trip.ids["b"]])
     assert (told.what, told.message, told.by) == (What.CANCELLED, said, None)
     [asked] = await scene.store.jobs.life([trip.ids["z"]])

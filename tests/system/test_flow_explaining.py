@@ -235,13 +235,16 @@ async def test_a_loser_that_ran_says_who_needs_it_no_more(scene: Scene, client: 
     graph: dict[str, Waits] = {"quick": [], "late": [], "next": any_of("quick", "late")}
     trip = await begin(scene, graph)
     await trip.claim()
-    told = "'next' needs it no more: another node came first"
+    told = "lost to 'quick': 'next' needs it no more"
     await scene.store.jobs.request_cancel([trip.ids["late"]], None, told)
     await trip.end("quick")
     await trip.end("late", end=Cancelled())
     [cause] = (await client.flows.explain(trip.id)).causes
     assert (cause.name, cause.reason) == ("late", told)
     assert await fact(client, trip, "late") == f"it has ended as cancelled: {told}"
+    shown = {node.name: node.reason for node in await client.flows.nodes(trip.id)}
+    assert shown["late"] == told
+    assert [node.reason for node in await client.shown.nodes([cause])] == [told]
 
 
 async def test_a_node_that_an_operator_cancelled_is_no_loser(scene: Scene, client: Client) -> None:

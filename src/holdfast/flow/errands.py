@@ -14,7 +14,7 @@ from typing import assert_never
 from holdfast.background.cancelling import cancel_jobs
 from holdfast.flow.calls import tell_of_end
 from holdfast.flow.graph import Graph
-from holdfast.flow.losers import losers_of
+from holdfast.flow.losers import losers_of, winners_of
 from holdfast.flow.model import (
     CloseWhat,
     Errand,
@@ -108,8 +108,9 @@ async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> bool:
         return True
     states = {node.job_id: node.state async for some in pages_of(store, flow) for node in some}
     graph = Graph(await store.flows.graph(flow))
-    winner = graph.names.get(met, met)
-    reason = f"{winner!r} needs it no more: another node came first"
+    won = " and ".join(repr(graph.names.get(one, one)) for one in winners_of(graph, met, states))
+    who = graph.names.get(met, met)
+    reason = f"lost to {won}: {who!r} needs it no more"
     return await _cancel(store, losers_of(graph, met, states), reason)
 
 

@@ -11,9 +11,23 @@ from collections.abc import Iterable, Mapping
 
 from holdfast.flow.drift import counted
 from holdfast.flow.graph import Graph
-from holdfast.flow.model import Losers
+from holdfast.flow.model import BITS, Losers
 from holdfast.job.ids import JobId
-from holdfast.job.state import LIVE, JobState
+from holdfast.job.state import ENDED, LIVE, JobState
+
+MOST_NAMED = 3
+
+
+def winners_of(graph: Graph, met: JobId, states: Mapping[JobId, JobState]) -> list[JobId]:
+    """The nodes by which gates of `met` were met whose losers are cancelled, as many as are told
+    of."""
+    return [
+        edge.upstream
+        for gate in graph.gates_of(met)
+        if gate.losers is Losers.CANCEL
+        for edge in gate.edges
+        if (state := states.get(edge.upstream)) in ENDED and edge.wants & BITS[state]
+    ][:MOST_NAMED]
 
 
 def losers_of(graph: Graph, met: JobId, states: Mapping[JobId, JobState]) -> set[JobId]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from holdfast.flow.model import NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
+from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId
 from holdfast.job.sealed import shown
 from holdfast.job.state import JobState
@@ -93,3 +96,14 @@ async def why_told_to_stop(store: Store, jobs: Sequence[JobId]) -> dict[JobId, s
     told = await store.jobs.life(jobs)
     asked = {one.job_id: one for one in told if one.what is What.CANCEL_ASKED}
     return {job: shown(one.message) for job, one in asked.items() if one.message and one.by is None}
+
+
+async def with_reasons(store: Store, nodes: Sequence[NodeInfo]) -> list[NodeInfo]:
+    """These nodes, each with why its flow told it to stop, if it did: who lost a race, and to
+    whom."""
+    told = [node.job_id for node in nodes if node.reason == Cancelled().reason]
+    why = await why_told_to_stop(store, told)
+    return [
+        msgspec.structs.replace(node, reason=why[node.job_id]) if node.job_id in why else node
+        for node in nodes
+    ]

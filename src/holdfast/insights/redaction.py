@@ -76,9 +76,13 @@ class Redaction:
         return [_shown_signal(signal, redactor) for signal in signals]
 
     async def nodes(self, nodes: Sequence[NodeInfo]) -> list[NodeInfo]:
-        """A node whose reason may quote what its job carries is shown as the job is."""
-        worded = [node.job_id for node in nodes if node.reason is not None]
-        found = await self._store.jobs.get(worded) if worded else []
+        """A node whose reason may quote what its job carries is shown as the job is, with the
+        reason of the node: it may say more than the end of the job does."""
+        worded = {node.job_id: node.reason for node in nodes if node.reason is not None}
+        found = [
+            msgspec.structs.replace(job, reason=worded[job.id])
+            for job in (await self._store.jobs.get([*worded]) if worded else [])
+        ]
         reasons = {job.id: job.reason for job in await self.jobs(found)}
         return [
             node
