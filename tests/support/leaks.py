@@ -13,11 +13,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any
 
 import psutil
 
@@ -34,7 +35,7 @@ class Belongings:
     threads: frozenset[str]
     processes: frozenset[str]
     sockets: frozenset[str]
-    sqlite_connections: frozenset[str]
+    sqlite_connections: frozenset[sqlite3.Connection]
 
     @classmethod
     def now(cls) -> Belongings:
@@ -51,7 +52,7 @@ class Belongings:
         return [
             f"{kind}: {thing}"
             for kind in self.__slots__
-            for thing in sorted(map(str, getattr(self, kind) - getattr(before, kind)))
+            for thing in sorted(map(_shown, getattr(self, kind) - getattr(before, kind)))
         ]
 
 
@@ -136,21 +137,26 @@ def _sockets() -> list[str]:
 
 
 _sqlite_opened: list[sqlite3.Connection] = []
+_connect = sqlite3.connect
 
 
-def _remember(event: str, arguments: tuple[object, ...]) -> None:
-    if event == "sqlite3.connect/handle":
-        _sqlite_opened.extend(one for one in arguments if isinstance(one, sqlite3.Connection))
+@wraps(_connect)
+def _remembered(*place: Any, **options: Any) -> sqlite3.Connection:
+    """Connections are remembered until they are seen closed, so one that was merely forgotten is
+    not closed by the garbage collector before it is missed."""
+    connection: sqlite3.Connection = _connect(*place, **options)
+    _sqlite_opened.append(connection)
+    return connection
 
 
-# Python tells of every connection it opens. Ours are remembered until they are seen closed, so
-# one that was merely forgotten is not closed by the garbage collector before it is missed.
-sys.addaudithook(_remember)
+# Not by an audit hook, although it would hear of every connection: Python calls it for each file
+# that is opened and each module that is imported, and that took longer than all looks together.
+sqlite3.connect = sqlite3.dbapi2.connect = _remembered  # type: ignore[assignment]  # is overloaded
 
 
-def _sqlite_connections() -> list[str]:
+def _sqlite_connections() -> list[sqlite3.Connection]:
     _sqlite_opened[:] = [connection for connection in _sqlite_opened if _is_open(connection)]
-    return [f"{connection!r} on {_main_file(connection)}" for connection in _sqlite_opened]
+    return _sqlite_opened
 
 
 def _is_open(connection: sqlite3.Connection) -> bool:
@@ -158,6 +164,12 @@ def _is_open(connection: sqlite3.Connection) -> bool:
         return connection.total_changes >= 0
     except sqlite3.ProgrammingError:
         return False
+
+
+def _shown(thing: object) -> str:
+    return (
+        f"{thing!r} on {_main_file(thing)}" if isinstance(thing, sqlite3.Connection) else f"{thing}"
+    )
 
 
 def _main_file(connection: sqlite3.Connection) -> str:

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import sys
 import threading
+from types import ModuleType
 
 import pytest
 
@@ -56,7 +57,10 @@ async def test_an_open_socket_is_found() -> None:
         end.close()
 
 
-async def test_an_open_sqlite_connection_is_found_even_if_nobody_remembers_it() -> None:
-    with pytest.raises(AssertionError, match="sqlite_connections"):
+@pytest.mark.parametrize("module", [sqlite3, sqlite3.dbapi2], ids=lambda one: one.__name__)
+async def test_an_open_sqlite_connection_is_found_even_if_nobody_remembers_it(
+    module: ModuleType,
+) -> None:
+    with pytest.raises(AssertionError, match=r"sqlite_connections: .* on memory"):
         async with nothing_leaks():
-            sqlite3.connect(":memory:", check_same_thread=False)
+            module.connect(":memory:", check_same_thread=False)
