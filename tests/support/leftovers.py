@@ -38,6 +38,7 @@ KEPT = ("meta", "queues", "paused", "leaders", "limits", "periods", "weights", *
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 BOOKS = {"traffic", "measures", "series"}
 LAST_MINUTE = 2**40
+BATCH = 1_000
 ALL_MINUTES = 1_000_000
 """More than the longest test lets pass."""
 AGES = 36_500 * 86_400.0
@@ -78,7 +79,7 @@ class Kinds(frozenset[str]):
 
 
 async def _remove_all(store: ValkeyStore, clock: ManualClock, kinds: frozenset[str]) -> None:
-    await _end_all(store)
+    await _end_all(store, kinds)
     if "errands" in kinds or "st" in kinds:
         kinds = await _undo_all(store, kinds)
     if "schedules" in kinds:
@@ -89,9 +90,7 @@ async def _remove_all(store: ValkeyStore, clock: ManualClock, kinds: frozenset[s
     if "operations" in kinds:
         await store.operations.stop([one.id for one in await store.operations.find(limit=1_000)])
     clock.now = BEYOND
-    for kind, prune in (*_prunes(store).items(), *_prunes(store).items()):
-        while kind in kinds and await prune():  # twice: jobs let the flows go that they had called
-            pass
+    await _prune_all(store, kinds)
     if "buckets" in kinds:
         await _forget_buckets(store)
     if kinds & {"workers", "leases"}:
@@ -102,16 +101,24 @@ async def _remove_all(store: ValkeyStore, clock: ManualClock, kinds: frozenset[s
         await _forget_moves(store, clock)
 
 
-def _prunes(store: Store) -> dict[str, Callable[[], Awaitable[object]]]:
+async def _prune_all(store: Store, kinds: frozenset[str]) -> None:
+    """Where there are flows twice: jobs let the flows go that they had called."""
+    for _ in range(2 if "f" in kinds else 1):
+        for kind, prune in _prunes(store).items():
+            while kind in kinds and await prune() == BATCH:
+                pass
+
+
+def _prunes(store: Store) -> dict[str, Callable[[], Awaitable[int]]]:
     """What removes the keys of a kind and of all that belong to it, flows before their jobs."""
     return {
-        "f": lambda: store.flows.prune(1_000),
-        "s": lambda: store.jobs.prune(1_000),
-        "ledgers": lambda: store.schedules.prune_ledger(1_000),
-        "audit": lambda: store.audit.prune(1_000, 0.0),
-        "operations": lambda: store.operations.prune(1_000, 0.0),
-        "failures": lambda: store.failures.prune(1_000, 0.0, 0),
-        "shelf": lambda: store.shelf.prune(1_000),
+        "f": lambda: store.flows.prune(BATCH),
+        "s": lambda: store.jobs.prune(BATCH),
+        "ledgers": lambda: store.schedules.prune_ledger(BATCH),
+        "audit": lambda: store.audit.prune(BATCH, 0.0),
+        "operations": lambda: store.operations.prune(BATCH, 0.0),
+        "failures": lambda: store.failures.prune(BATCH, 0.0, 0),
+        "shelf": lambda: store.shelf.prune(BATCH),
     }
 
 
@@ -161,11 +168,14 @@ def _not_kept(keys: list[str], schedules: list[Schedule]) -> list[str]:
     return [key for key in keys if not key.endswith(tuple(kept))]
 
 
-async def _end_all(store: Store) -> None:
-    while True:
+async def _end_all(store: Store, kinds: frozenset[str]) -> None:
+    """Until none is left: an end may let other jobs of its flow become live."""
+    more = True
+    while more:
         page = await store.jobs.page(JobFilter(states=LIVE), 500)
         if not page.jobs:
             return
+        more = "f" in kinds or page.next_cursor is not None
         live = await store.jobs.live([job.id for job in page.jobs])
         await store.jobs.finish([decide(job, Cancelled()) for job in live])
 
@@ -176,8 +186,9 @@ async def _undo_all(store: Store, kinds: frozenset[str]) -> frozenset[str]:
     owed = [one for one in await store.flows.errands(10_000) if one.kind is ErrandKind.UNDO]
     for errand in owed:
         await do_errand(store, errand)
-    await _end_all(store)
-    return kinds | {"f"} if owed else kinds
+    kinds = kinds | {"f"} if owed else kinds
+    await _end_all(store, kinds)
+    return kinds
 
 
 async def _do_errands_of_parents(store: Store) -> None:
