@@ -33,6 +33,7 @@ from tests.support.backends import (
     opened,
 )
 from tests.support.pooled import PROGRAM_VARIABLE, PooledPostgres
+from tests.support.warming import warm_up
 
 # Deadlines measure the machine, not the code: two cores shared by parallel suites.
 # Where a change is judged (CI is set), every run asks the same questions; others explore.
@@ -67,7 +68,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 gc.disable()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.getoption("processes", 0):
+        warm_up()
     gc.freeze()
     gc.enable()
 

@@ -178,15 +178,18 @@ def become(order: Start) -> None:
 
 
 if __name__ == "__main__":
+    import tomllib  # noqa: F401 - what programs import
+
     import holdfast.cli.program
     import holdfast.cli.worker
     import holdfast.client.client
+    import holdfast.codec.schema
+    import holdfast.codec.secrets
     import holdfast.opened_worker
-    import holdfast.store.postgres.store
-    import holdfast.store.sqlite.store
-    import holdfast.store.valkey.store
     import holdfast.testing  # noqa: F401 - what programs import
+    from tests.support.warming import warm_up
 
+    warm_up()
     gc.freeze()  # or the garbage collector of each fork would copy all that was imported
     if (found := serve()) is not None:
         become(found)
