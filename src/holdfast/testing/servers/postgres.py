@@ -25,6 +25,8 @@ class PostgresServer(ABC):
     """A server that hands out empty databases."""
 
     url: str
+    _strategy = ""
+    """How to copy a template, where the server may be told."""
 
     def __init__(self, psql: str) -> None:
         self._psql_program = psql
@@ -57,7 +59,8 @@ class PostgresServer(ABC):
         """
         name = f"holdfast_test_{secrets.token_hex(6)}"
         source = _database_of(template) if template else "template0"
-        self._psql('create database :"name" template :"source"', name=name, source=source)
+        create = f'create database :"name" template :"source" {self._strategy}'
+        self._psql(create, name=name, source=source)
         self._databases.add(name)
         return urlsplit(self.url)._replace(path=f"/{name}").geturl()
 

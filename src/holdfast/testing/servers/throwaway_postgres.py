@@ -13,6 +13,9 @@ from holdfast.testing.servers.watchdog import Watchdog
 USER = "holdfast"
 
 PORT_TRIES = 10
+FIRST_WITH_STRATEGIES = 15
+"""To copy the files of a database takes half of the time of writing its pages to the log. It waits
+for checkpoints, which cost nothing where nothing is synced."""
 
 # The time zone is far from UTC and off the full hour: whoever drops a zone gets a wrong answer.
 # synchronous_commit stays on: what was acknowledged is in the log even after an immediate stop,
@@ -47,6 +50,8 @@ class ThrowawayPostgres(PostgresServer):
         super().__init__(binaries.psql)
         self._binaries = binaries
         self._durable = durable
+        if binaries.version >= FIRST_WITH_STRATEGIES and not durable:
+            self._strategy = "strategy file_copy"
         self._account = Account.for_servers()
         self._watchdog: Watchdog | None = None
         self._owner = 0
