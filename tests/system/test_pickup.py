@@ -16,7 +16,8 @@ from tests.support.processes import Fleet
 from tests.support.program import brief
 from tests.support.waiting import wait_until
 
-PATIENCE = 25.0
+PATIENCE = 60.0
+"""The test ends as soon as the promise has held. On a busy machine that takes long."""
 DELAYED = 3
 SAMPLES = 100
 P50, P99 = 0.005, 0.025
