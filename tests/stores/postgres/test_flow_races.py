@@ -25,6 +25,7 @@ from holdfast.reconcile.errands import ErrandsReconciler
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import FAILED, QUEUE, RETURNED, TASK, Scene
+from tests.conformance.test_flows_ending import drawn, retry
 from tests.conformance.test_flows_extend import grown
 from tests.stores.postgres.shared import connected, hired, opened, until_blocked
 from tests.support.flows import Trip, new_flow
@@ -301,3 +302,22 @@ async def test_a_flow_that_is_locked_costs_a_sweep_one_try_behind_all_others(
         assert told[-1] in held.ids.values()
     assert (await errands.run_once()).mended == 1
     assert [(await trip.info()).state for trip in (held, *others)] == [FlowState.CANCELLED] * 3
+
+
+async def test_a_retry_leaves_no_edges_of_gates_that_are_gone(url: str, scene: Scene) -> None:
+    """The row of a node got longer with every retry of its flow."""
+    trip = await drawn(scene, {"a": [], "b": ["a"], "x": [], "y": ["a", "x"]})
+    lengths = set[int]()
+    for _ in range(4):
+        await trip.end("a", end=FAILED)
+        assert await trip.state("b") is JobState.SKIPPED
+        await retry(trip)
+        assert (await trip.info()).state is FlowState.RUNNING
+        async with connected(url) as connection:
+            rows = await connection.fetch("select cardinality(behind) from holdfast.node")
+        lengths |= {length for (length,) in rows if length is not None}
+    assert max(lengths) == 2, "two wait for 'a'"
+    await trip.end("a")
+    await trip.end("x", "b")
+    await trip.end("y")
+    assert (await trip.info()).state is FlowState.SUCCEEDED

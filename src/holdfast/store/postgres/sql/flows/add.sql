@@ -17,8 +17,18 @@ nodes as (
     left join edges on edges.upstream = given.job_id
 ),
 upstreams as (
-    -- those that this statement inserts are not there for it
-    update {{schema}}.node set behind = node.behind || edges.behind, wants = node.wants || edges.wants
+    -- Those that this statement inserts are not there for it. An old edge to the same node whose gate is gone never
+    -- counts again, and is dropped: otherwise every retry of the flow would leave some.
+    update {{schema}}.node set (behind, wants) = (
+        select array_agg(old.behind order by old.place) || edges.behind,
+            array_agg(old.wants order by old.place) || edges.wants
+        from unnest(node.behind, node.wants) with ordinality as old (behind, wants, place)
+        left join (select distinct behind from unnest(edges.behind) as new (behind)) as again
+            on again.behind = old.behind
+        where again.behind is null or exists (
+            select from {{schema}}.gate where gate.job_id = old.behind and gate.n = old.wants / 32
+        )
+    )
     from edges
     where node.job_id = any ($13::uuid[]) and node.job_id = edges.upstream
 ),
