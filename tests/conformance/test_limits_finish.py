@@ -19,7 +19,9 @@ from holdfast.job.ends import (
     WorkerLost,
 )
 from holdfast.job.outcome import decide
+from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
+from holdfast.limits.model import Concurrency
 from tests.conformance.builders import FAILED, QUEUE, RAISED, RETURNED, Scene
 from tests.conformance.limiting import (
     begun,
@@ -198,3 +200,41 @@ async def test_repeated_throttles_shut_a_bucket_for_longer(scene: Scene) -> None
     [again, _] = await scene.claim(2)
     await scene.finish(again, WasThrottled(0.0, "429", "host"))
     assert (await bucket(scene, "host:x")).drained_for == 2.0
+
+
+async def test_buckets_that_are_alike_count_each_for_itself(scene: Scene) -> None:
+    """New buckets, and buckets that were last counted together, look the same. One has an amount of
+    its own, and a line waits there."""
+    await limited(scene, tenant=9)
+    await scene.store.limits.override("tenant", "d", Concurrency(1))
+    held = await _claimed_of(scene, a=1, b=1, c=3, d=2)
+    assert await _counts(scene) == {"a": 1, "b": 1, "c": 3, "d": 1}
+    done = [held["a"][0], *held["c"][:2]]
+    await scene.store.jobs.finish([decide(job, RETURNED) for job in done])
+    assert await _counts(scene) == {"a": 0, "b": 1, "c": 1, "d": 1}
+    await nothing_is_wrong(scene)
+    await _claimed_of(scene, a=2, b=1, c=1)
+    assert await _counts(scene) == {"a": 2, "b": 2, "c": 2, "d": 1}
+    await scene.store.jobs.finish([decide(held[key][0], RETURNED) for key in "bd"])
+    assert await _counts(scene) == {"a": 2, "b": 1, "c": 2, "d": 0}
+    [other] = await scene.claim(10)
+    assert other.id not in of([job for jobs in held.values() for job in jobs])
+    assert await _counts(scene) == {"a": 2, "b": 1, "c": 2, "d": 1}
+    await nothing_is_wrong(scene)
+
+
+async def _claimed_of(scene: Scene, **jobs: int) -> dict[str, list[Claimed]]:
+    """Enqueue so many jobs of each key, and claim what may begin, at once."""
+    keys = {
+        job_id: key
+        for key, count in jobs.items()
+        for job_id in await scene.enqueue_many(count, **through(f"tenant:{key}"))
+    }
+    held: dict[str, list[Claimed]] = {}
+    for job in await scene.claim(20):
+        held.setdefault(keys[job.id], []).append(job)
+    return held
+
+
+async def _counts(scene: Scene) -> dict[str, int]:
+    return {key: await in_use(scene, f"tenant:{key}") for key in "abcd"}

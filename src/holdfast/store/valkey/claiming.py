@@ -38,7 +38,7 @@ from holdfast.store.contract.records import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, gathered
 from holdfast.store.valkey.inserting import HOME
-from holdfast.store.valkey.layout import SEQ_LENGTH
+from holdfast.store.valkey.layout import ID_LENGTH, SEQ_LENGTH
 from holdfast.store.valkey.node_facts import NodesTold, facts_in
 from holdfast.store.valkey.server import Restarts
 from holdfast.store.valkey.steps import to_recalled
@@ -50,7 +50,6 @@ INLINE_BODIES = 8
 """A claim of up to so many jobs brings their bodies along, and what else their worker needs, which
 saves round trips."""
 
-ID_LENGTH = 36  # of a UUID as text, behind the arrival number of a member
 NO_CLAIM = 0
 """What `jobs/claim` answers where limits matter."""
 

@@ -25,6 +25,7 @@ from holdfast.store.contract.queues import RETAINED_BY, QueueSettings
 from holdfast.store.contract.wakeups import FEW_JOBS
 from holdfast.store.valkey.layout import (
     EDGE_ALONE,
+    ID_LENGTH,
     NUMBER_LENGTH,
     ROWS,
     SEQ_LENGTH,
@@ -32,6 +33,7 @@ from holdfast.store.valkey.layout import (
     Body,
     BucketRow,
     GateRow,
+    LineRow,
     NodeRow,
     NodeState,
     Record,
@@ -53,6 +55,7 @@ def constants() -> dict[str, str]:
     return positions | {
         "RECORD_WIDTH": str(width(Record)),
         "BODY_WIDTH": str(width(Body)),
+        "LINE_WIDTH": str(width(LineRow)),
         "SCHEDULE_WIDTH": str(width(ScheduleRow)),
         "NODE_WIDTH": str(width(NodeState)),
         "NODE_ROW_WIDTH": str(width(NodeRow)),
@@ -92,6 +95,7 @@ def constants() -> dict[str, str]:
         "SAMPLE_SECONDS": f"{SAMPLE_SECONDS:g}",
         "LATEST": str(LATEST),
         "SEQ_LENGTH": str(SEQ_LENGTH),
+        "ENTRY_LENGTH": str(SEQ_LENGTH + ID_LENGTH),
         "TURN_LENGTH": str(TURN_LENGTH),
         "NUMBER_LENGTH": str(NUMBER_LENGTH),
         "SPREADS": str(SPREADS),

@@ -21,6 +21,7 @@ from functools import lru_cache, partial
 from typing import cast
 
 import msgspec
+from msgspec.structs import astuple
 
 from holdfast.errors import BadOption, NotCapable, PartlyInserted, StoreError, StoreUnavailable
 from holdfast.job.ids import JobId, partition_bits
@@ -47,7 +48,9 @@ CALLED_FROM_ELSEWHERE = (
 )
 SET_BY_SCRIPT = ("seq", "ready_at", "created_at", "spread")
 OF_LIMITED = Record.__struct_fields__[width(Record) :]
-"""The values that a record has more if its job passes limits. The last one is a spread."""
+"""The values that a record has more if its job passes limits."""
+if OF_LIMITED != ("plan", "buckets", "costs", "weight", "total", "spent", "last_spread"):
+    raise TypeError("inserting._line packs the values of a job with limits in another order")
 
 Placed = tuple[int, NewJob]  # a job with its place in the round
 Answers = list[Inserted | None]  # None: refused
@@ -158,10 +161,11 @@ def require_limited_at_home(connections: Connections, jobs: Sequence[NewJob]) ->
             )
 
 
-def _lines(jobs: list[Placed]) -> tuple[str, list[LineRow]]:
+def _lines(jobs: list[Placed]) -> tuple[str, list[object]]:
     """The script that adds these jobs by a shorter way, and the jobs by line and priority, with all
     that the jobs of such a group share said once. No lines if there is no shorter way: a job is not
-    plain, or an id comes twice."""
+    plain, or an id comes twice. All values stand in one list, because Lua makes a list of many
+    short ones slowly."""
     lines: dict[tuple[str, str, int, float | None, str | None, str | None, int], list[object]] = {}
     is_plain = jobs[0][1].is_plain
     for index, job in jobs:
@@ -177,7 +181,11 @@ def _lines(jobs: list[Placed]) -> tuple[str, list[LineRow]]:
     if len(jobs) > 1 and len({job.id for _, job in jobs}) < len(jobs):
         return "", []
     verb = "jobs/insert_ready" if is_plain else "jobs/insert_limited"
-    return verb, [_line(*shared, line) for shared, line in lines.items()]
+    flat: list[object] = []
+    for shared, line in lines.items():
+        flat += astuple(_line(*shared, len(line)))
+        flat += line
+    return verb, flat
 
 
 def _line(
@@ -188,15 +196,15 @@ def _line(
     buckets: str | None,
     costs: str | None,
     weight: int,
-    jobs: list[object],
+    values: int,
 ) -> LineRow:
     if buckets is None:
         pieces = fresh_record(queue, task, priority, timeout)
-        return LineRow(queue, task, priority, *pieces, jobs, None, None, 1, None)
+        return LineRow(queue, task, priority, *pieces, values, False, False, 1, False)
     pieces = fresh_record(queue, task, priority, timeout, int(Tie.PERMITS), more=len(OF_LIMITED))
-    values = {"buckets": buckets, "costs": costs or False, "weight": weight}
-    behind = b"".join(pack(values.get(name, False)) for name in OF_LIMITED[:-1])
-    return LineRow(queue, task, priority, *pieces, jobs, buckets, costs, weight, nested(behind))
+    of_line = (buckets, costs or False, weight)
+    behind = pack((False, *of_line, False, False))[1:]  # without the byte that begins the list
+    return LineRow(queue, task, priority, *pieces, values, *of_line, nested(behind))
 
 
 @lru_cache(maxsize=1024)

@@ -21,6 +21,9 @@ from holdfast.store.body import BODY
 SEQ_LENGTH = 17
 """Characters of an arrival number: 13 of the time, 4 of the place within the call."""
 
+ID_LENGTH = 36
+"""Characters of the id of a job, which stands behind its arrival number in a line."""
+
 TURN_LENGTH = 30
 """Digits of the turn of a line, which stand before its name: 18 of the turn itself, and 12 that
 order equal turns."""
@@ -410,8 +413,8 @@ class JobRow(msgspec.Struct, array_like=True, gc=False):
 
 class LineRow(msgspec.Struct, array_like=True):
     """Plain jobs of one queue, task and priority, and of the same buckets and costs if they have
-    limits: the packed pieces that their records share (`inserting.fresh_record`), and then id, body
-    and index of each job."""
+    limits: the packed pieces that their records share (`inserting.fresh_record`). Behind it stand
+    id, body and index of each job: so many `values`."""
 
     queue: str
     task: str
@@ -420,11 +423,11 @@ class LineRow(msgspec.Struct, array_like=True):
     before_ready_at: msgspec.Raw
     before_created_at: msgspec.Raw
     before_spread: msgspec.Raw
-    jobs: list[object]
-    buckets: str | None
-    costs: str | None
+    values: int
+    buckets: str | Maybe
+    costs: str | Maybe
     weight: int
-    before_last_spread: msgspec.Raw | None
+    before_last_spread: msgspec.Raw | Maybe
 
 
 class NewStepRow(msgspec.Struct, array_like=True, gc=False):

@@ -3,20 +3,20 @@
 -- ARGV: now arrival channel lines
 -- uses: fresh counts limited wake
 --
--- `lines`: a LineRow each. Answers 1; or 0, and nothing is changed, when one of the ids is there
+-- `lines`: see `write_jobs`. Answers 1; or 0, and nothing is changed, when one of the ids is there
 -- already: then insert.lua has to look at each.
 local given, by_name, by_queue = cmsgpack.unpack(lines), {}, {}
-local entering = write_jobs(given)
+local entering, rows = write_jobs(given)
 if not entering then
     return 0
 end
-for n = 1, #given do
-    local one, jobs = given[n], #entering[n] / 2
-    local name = line(one[LINE_QUEUE], one[LINE_TASK])
+for n, row in ipairs(rows) do
+    local queue, jobs = given[row + LINE_QUEUE], #entering[n] / 2
+    local name = line(queue, given[row + LINE_TASK])
     by_name[name] = (by_name[name] or 0) + jobs
-    by_queue[one[LINE_QUEUE]] = (by_queue[one[LINE_QUEUE]] or 0) + jobs
-    local limited = permits.line_name(name, one[LINE_PRIORITY], one[LINE_BUCKETS])
-    permits.join(limited, true, one[LINE_WEIGHT])
+    by_queue[queue] = (by_queue[queue] or 0) + jobs
+    local limited = permits.line_name(name, given[row + LINE_PRIORITY], given[row + LINE_BUCKETS])
+    permits.join(limited, true, given[row + LINE_WEIGHT])
     redis.call('ZADD', partition .. ':limited:' .. limited, unpack(entering[n]))
 end
 permits.write()

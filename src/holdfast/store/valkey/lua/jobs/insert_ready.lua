@@ -3,15 +3,15 @@
 -- ARGV: now arrival channel lines
 -- uses: fresh counts heads wake
 --
--- `lines`: a LineRow each. Answers 1; or 0, and nothing is changed, when one of the ids is there
+-- `lines`: see `write_jobs`. Answers 1; or 0, and nothing is changed, when one of the ids is there
 -- already: then insert.lua has to look at each.
 local given, woken = cmsgpack.unpack(lines), {}
-local entering = write_jobs(given)
+local entering, rows = write_jobs(given)
 if not entering then
     return 0
 end
-for n = 1, #given do
-    local queue, task = given[n][LINE_QUEUE], given[n][LINE_TASK]
+for n, row in ipairs(rows) do
+    local queue, task = given[row + LINE_QUEUE], given[row + LINE_TASK]
     woken[queue] = (woken[queue] or 0) + #entering[n] / 2
     local name = #queue .. ':' .. queue .. ':' .. task
     local key, members = partition .. ':ready:' .. name, entering[n]

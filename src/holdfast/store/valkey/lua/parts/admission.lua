@@ -3,7 +3,7 @@
 -- uses: lines limited queues aside
 local MOST_OPENED, MOST_REOPENED, MOST_PARKED, FEWEST_LINES = 1000, 1000, 1000, 16
 local begin_admission, admit, drop_admitted, take_admitted, reopen_lines
-local total_room, count_in_total, levels_of_lines, serve_one, takes_plain, jobs_in, is_over
+local total_room, count_in_total, levels_of_lines, serve_one, takes_plain, is_over
 
 do
     local kinds = permits.kinds
@@ -104,6 +104,8 @@ do
     end
 
     -- A line by its entry in the set of open lines. It is made with all its values: a table that grows is made anew.
+    -- `jobs`: the set of its jobs. `alike`: how many jobs were taken that cost 1 in each bucket; `units`: what others
+    -- cost in each, if there were some. A line that has to wait has `parked_at` and `need` too.
     local function open_line(source, member, priority)
         local one = known_lines[member]
         if not one then
@@ -112,17 +114,12 @@ do
             local buckets, parents = passed_by(text, source.total)
             one = {
                 member = member, line = name, set = source, priority = tonumber(priority), turn = permits.turn_of(member),
-                buckets = buckets, parents = parents, units = {}, fair = permits.fair_of(text), taken = 0, given = 0,
-                is_admitted = false, has_gone_on = false, is_empty = false, parked_at = false, need = false
+                buckets = buckets, parents = parents, jobs = partition .. ':limited:' .. name, fair = permits.fair_of(text),
+                alike = 0, units = false, taken = 0, given = 0, is_admitted = false, has_gone_on = false, is_empty = false
             }
             known_lines[member] = one
         end
         return one
-    end
-
-    -- The set of a line's jobs.
-    function jobs_in(one)
-        return partition .. ':limited:' .. one.line
     end
 
     -- Whether a line gives nothing more to this claim.
@@ -179,12 +176,15 @@ do
         return is_behind(one, bucket, room) and 0 or room
     end
 
-    -- How many jobs the buckets of a line have room for if each costs 1.
+    -- How many jobs the buckets of a line have room for if each costs 1, and whether other lines wait at one of them.
     local function room_for(one, most)
+        local is_waited_for = false
         for n = 1, #one.buckets do
-            most = math.min(most, room_of(one, n))
+            local room = room_of(one, n)
+            most = room < most and room or most
+            is_waited_for = is_waited_for or waiting_at(one.buckets[n])
         end
-        return most
+        return most, is_waited_for
     end
 
     -- A job of a line takes its part of each bucket; or nothing, and this answers the bucket without room and what
@@ -196,6 +196,7 @@ do
                 return bucket, cost
             end
         end
+        one.units = one.units or {}
         for n, bucket in ipairs(one.buckets) do
             local cost = costs and costs[n] or 1
             one.units[n] = (one.units[n] or 0) + cost
@@ -227,23 +228,16 @@ do
         return entry
     end
 
-    local function is_waited_for(one)
-        for _, bucket in ipairs(one.buckets) do
-            if waiting_at(bucket) then
-                return true
-            end
-        end
-    end
-
     -- The first jobs of a list cost 1 in each bucket, and nobody waits there: take them together. Answers how many.
-    local function take_units(one, jobs, most, picked)
-        local count = 0
-        while count < most and not string.find(jobs[count + 1], ' ', SEQ_LENGTH + 1, true) do
+    local function take_alike(one, jobs, most, picked)
+        local count, last = 0, #picked
+        while count < most and #jobs[count + 1] == ENTRY_LENGTH do
             count = count + 1
-            picked[#picked + 1], picked[#picked + 2] = jobs[count], one.priority
+            picked[last + 2 * count - 1], picked[last + 2 * count] = jobs[count], one.priority
         end
-        for n, bucket in ipairs(one.buckets) do
-            one.units[n] = (one.units[n] or 0) + count
+        one.alike = one.alike + count
+        for n = 1, #one.buckets do
+            local bucket = one.buckets[n]
             rooms[bucket] = rooms[bucket] and rooms[bucket] - count
         end
         return count
@@ -253,13 +247,13 @@ do
     -- read: it tells whether the line is empty now. A line that is not, and that met a full bucket, will be
     -- parked there.
     local function serve(one, most, picked)
-        local room = room_for(one, most)
-        local jobs = redis.call('ZRANGE', jobs_in(one), one.taken, one.taken + room)
+        local room, is_waited_for = room_for(one, most)
+        local jobs = redis.call('ZRANGE', one.jobs, one.taken, one.taken + room)
         if not one.is_admitted then
             one.is_admitted = true
             admitted[#admitted + 1] = one
         end
-        local count = is_waited_for(one) and 0 or take_units(one, jobs, math.min(#jobs, room), picked)
+        local count = is_waited_for and 0 or take_alike(one, jobs, math.min(#jobs, room), picked)
         local seen, full, need = count, nil, nil
         while not full and seen < math.min(#jobs, most) do
             local member, costs = without_costs(jobs[seen + 1])
@@ -283,7 +277,9 @@ do
             end
         end
         one.is_empty = seen == #jobs and #jobs <= room
-        one.parked_at, one.need = full, need
+        if full then
+            one.parked_at, one.need = full, need
+        end
         one.taken, one.given = one.taken + seen, one.given + count
         return count
     end
@@ -390,8 +386,8 @@ do
             end
             if not is_over(one) then
                 some[#some + 1] = one
-                for _, bucket in ipairs(one.buckets) do
-                    buckets[#buckets + 1] = bucket
+                for n = 1, #one.buckets do
+                    buckets[#buckets + 1] = one.buckets[n]
                 end
             end
         end
@@ -404,8 +400,9 @@ do
     -- with the same key of fairness. A line that has waited has earned nothing by it.
     local function go_on(one, jobs, some)
         local added = math.floor(jobs * STRIDE / (one.weight or 1))
-        if not one.has_gone_on then
-            one.turn = math.max(one.turn, permits.last_turn(one.set.queue, one.priority))
+        local last = not one.has_gone_on and permits.last_turn(one.set.queue, one.priority)
+        if last and last > one.turn then
+            one.turn = last
         end
         one.turn, one.has_gone_on = one.turn + added, true
         if one.fair then
@@ -452,7 +449,7 @@ do
                     end
                 end
             end
-        until given == before and (#asides == aside_before or #asides >= MOST_PARKED)
+        until given == most or given == before and (#asides == aside_before or #asides >= MOST_PARKED)
         return given
     end
 
@@ -508,10 +505,10 @@ do
     -- Take a job out of its line that cannot be read.
     function drop_admitted(id)
         for _, one in ipairs(admitted) do
-            local jobs = one.taken > 0 and redis.call('ZRANGE', jobs_in(one), 0, one.taken - 1) or {}
+            local jobs = one.taken > 0 and redis.call('ZRANGE', one.jobs, 0, one.taken - 1) or {}
             for _, member in ipairs(jobs) do
                 if string.sub(without_costs(member), SEQ_LENGTH + 1) == id then
-                    redis.call('ZREM', jobs_in(one), member)
+                    redis.call('ZREM', one.jobs, member)
                     tally('ready:' .. one.set.name, -1)
                     return
                 end
@@ -520,8 +517,8 @@ do
     end
 
     local function count_units(bucket, units, is_parent)
-        local row, settings = permits.change(bucket), permits.settings(bucket)
-        row[BUCKET_IN_USE] = row[BUCKET_IN_USE] + units
+        local row = permits.count(bucket, units)
+        local settings = row and permits.settings(bucket)
         if settings then
             kinds.take(row, settings, units, is_parent)
         end
@@ -529,7 +526,8 @@ do
 
     local function count_in_buckets()
         for _, one in ipairs(admitted) do
-            for n, units in ipairs(one.units) do
+            for n = 1, #one.buckets do
+                local units = one.alike + (one.units and one.units[n] or 0)
                 if units > 0 then
                     count_units(one.buckets[n], units, one.parents[n])
                 end
@@ -597,9 +595,12 @@ do
             local members = list_of(gone, one.set.key)
             members[#members + 1] = one.member
             if one.is_empty then
-                ended[#ended + 1], emptied[#emptied + 1] = one.line, jobs_in(one)
+                ended[#ended + 1], emptied[#emptied + 1] = one.line, one.jobs
+                if one.fair then
+                    permits.leave_kin(one.line)
+                end
             elseif one.taken > 0 then
-                redis.call('ZREMRANGEBYRANK', jobs_in(one), 0, one.taken - 1)
+                redis.call('ZREMRANGEBYRANK', one.jobs, 0, one.taken - 1)
             end
         end
         each_of('ZREM', gone)

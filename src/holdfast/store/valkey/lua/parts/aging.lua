@@ -86,7 +86,7 @@ do
         end
         local one = level.line
         if one then
-            local first = redis.call('ZRANGE', jobs_in(one), one.taken, one.taken)
+            local first = redis.call('ZRANGE', one.jobs, one.taken, one.taken)
             level.age, level.priority = ages_of(first, one.priority)[1] or 0, one.priority
         end
     end

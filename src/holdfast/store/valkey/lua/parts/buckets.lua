@@ -1,5 +1,10 @@
 -- The rows of buckets, each read once, and written together by `permits.save`.
 --
+-- Most buckets are those of a concurrency limit, which only count. Many of them have rows of the same text: rows of new
+-- buckets, and rows that one script wrote. `permits.load` makes one table of all rows of a limit that are the same text.
+-- It is shared, and nobody changes it: `permits.change` makes a copy, and `permits.count` notes how much a bucket
+-- counts more. What has to be written then is made once for all buckets that shared a row and count as much more.
+--
 -- A bucket at which lines are parked (parking.lua), and that time will open, stands in `opening`.
 -- uses: kinds record
 -- fills: permits
@@ -7,6 +12,9 @@ do
     local kinds = permits.kinds
     local BUCKET_BATCH = 2000
     local rows, rules, was_waiting, unsaved, regrouped = {}, {}, {}, {}, {}
+    -- `shared`: limit → text → row; `known_of`: such a row → how much is free there, and by units what follows when so
+    -- many are counted more; `counted`: bucket → units
+    local shared, known_of, counted = {}, {}, {}
 
     function permits.limit_of(bucket)
         return string.sub(bucket, 1, string.find(bucket, ':', 1, true) - 1)
@@ -56,18 +64,44 @@ do
         rules[limit] = rule
     end
 
-    local function remember_row(bucket, found)
-        local row = found and unpacked(found) or {NEW_BUCKET}
+    -- Whether a bucket has other books than how much of it is in use.
+    function permits.keeps_books(bucket)
+        local rule = permits.rule(bucket)
+        return not rule or kinds.settings(rule[RULE_SETTINGS]).kind ~= 'concurrency'
+    end
+
+    local function new_row(found)
+        return found and unpacked(found) or {NEW_BUCKET}
+    end
+
+    local function remember_row(bucket, row)
         rows[bucket] = row
         if row[BUCKET_HAS_WAITING] then
             was_waiting[bucket] = true
         end
     end
 
+    -- A row that others may share: nobody waits there, and nobody has set an amount for it alone.
+    local function shared_row(limit, found)
+        local of_limit = shared[limit]
+        if not of_limit then
+            of_limit = {}
+            shared[limit] = of_limit
+        end
+        local row = of_limit[found]
+        if not row then
+            row = new_row(found)
+            of_limit[found] = row
+            known_of[row] = not row[BUCKET_HAS_WAITING] and not row[BUCKET_OVERRIDE] and {} or nil
+        end
+        return known_of[row] and row
+    end
+
     -- Read the rows of many buckets at once.
     function permits.load(buckets)
         local unread = {}
-        for _, bucket in ipairs(buckets) do
+        for n = 1, #buckets do
+            local bucket = buckets[n]
             if rows[bucket] == nil then
                 unread[#unread + 1], rows[bucket] = bucket, false
             end
@@ -76,22 +110,52 @@ do
             local last = math.min(first + BUCKET_BATCH - 1, #unread)
             local found = redis.call('HMGET', partition .. ':buckets', unpack(unread, first, last))
             for n = first, last do
-                remember_row(unread[n], found[n - first + 1])
+                local bucket, text = unread[n], found[n - first + 1]
+                local limit = permits.limit_of(bucket)
+                local row = limit ~= TOTALS and not permits.keeps_books(bucket) and shared_row(limit, text)
+                if row then
+                    rows[bucket] = row
+                else
+                    remember_row(bucket, new_row(text))
+                end
             end
         end
     end
 
-    function permits.row(bucket)
+    local function read_row(bucket)
         if not rows[bucket] then
-            remember_row(bucket, redis.call('HGET', partition .. ':buckets', bucket))
+            remember_row(bucket, new_row(redis.call('HGET', partition .. ':buckets', bucket)))
         end
         return rows[bucket]
     end
 
     -- The row of a bucket that will be saved.
     function permits.change(bucket)
+        local row = read_row(bucket)
+        if known_of[row] then
+            row = {unpack(row)}
+            row[BUCKET_IN_USE] = row[BUCKET_IN_USE] + (counted[bucket] or 0)
+            rows[bucket], counted[bucket] = row, nil
+        end
         unsaved[bucket] = true
-        return permits.row(bucket)
+        return row
+    end
+
+    -- The row of a bucket, for those who only look at it.
+    function permits.row(bucket)
+        return counted[bucket] and permits.change(bucket) or read_row(bucket)
+    end
+
+    -- So many units of a bucket are in use more. Answers its row, unless it is one that only counts and at which nobody
+    -- waits.
+    function permits.count(bucket, units)
+        if known_of[read_row(bucket)] then
+            counted[bucket] = (counted[bucket] or 0) + units
+            return nil
+        end
+        local row = permits.change(bucket)
+        row[BUCKET_IN_USE] = row[BUCKET_IN_USE] + units
+        return row
     end
 
     -- The settings that count for a bucket; nil if its limit is retired or not defined.
@@ -116,10 +180,7 @@ do
         return row[BUCKET_SHUT_UNTIL] and row[BUCKET_SHUT_UNTIL] > moment
     end
 
-    -- How much is free. A bucket that leads to another one of the job holds nothing up unless it has settings of its
-    -- own.
-    function permits.free(bucket, is_parent)
-        local row, rule = permits.row(bucket), permits.rule(bucket)
+    local function free_in(row, rule, is_parent)
         if rule and rule[RULE_RETIRED] then
             return ROOMY - row[BUCKET_IN_USE] -- so that what is in use stays a whole number
         end
@@ -129,6 +190,19 @@ do
             return ROOMY - row[BUCKET_IN_USE]
         end
         return math.max(0, kinds.left(row, kinds.settings(row[BUCKET_OVERRIDE] or rule[RULE_SETTINGS])))
+    end
+
+    -- How much is free. A bucket that leads to another one of the job holds nothing up unless it has settings of its
+    -- own.
+    function permits.free(bucket, is_parent)
+        local row = permits.row(bucket)
+        local known = known_of[row]
+        if not known or is_parent then
+            return free_in(row, permits.rule(bucket), is_parent)
+        elseif not known.free then
+            known.free = free_in(row, permits.rule(bucket))
+        end
+        return known.free
     end
 
     -- When so much is free; nil where time alone does not bring it.
@@ -143,8 +217,8 @@ do
 
     -- Note that the lines which are parked at a bucket have changed.
     function permits.regroup(bucket)
-        regrouped[bucket], unsaved[bucket] = true, true
-        permits.row(bucket)
+        regrouped[bucket] = true
+        permits.change(bucket)
     end
 
     local function each(command, key, list)
@@ -159,9 +233,35 @@ do
         redis.call('PUBLISH', partition:gsub(':%d+}$', '}') .. ':wake', 'limits')
     end
 
+    -- What follows when a shared row counts so many more: the row, which is shared too, and its text.
+    local function counted_row(row, units)
+        local next_rows = known_of[row]
+        local found = next_rows[units]
+        if not found then
+            local counts = {unpack(row)}
+            counts[BUCKET_IN_USE], counts[BUCKET_TOUCHED_AT] = counts[BUCKET_IN_USE] + units, moment
+            found = {row = counts, text = cmsgpack.pack(counts)}
+            next_rows[units], known_of[counts] = found, {}
+        end
+        return found
+    end
+
+    -- Write the rows of buckets that only count more or less than before.
+    local function write_counted(pieces, names)
+        for bucket, units in pairs(counted) do
+            local row = rows[bucket]
+            local found, last = counted_row(row, units), #pieces
+            if row[BUCKET_TOUCHED_AT] == 0 then
+                names[#names + 1], names[#names + 2] = '0', bucket
+            end
+            rows[bucket], pieces[last + 1], pieces[last + 2] = found.row, bucket, found.text
+        end
+    end
+
     -- Write the rows that have changed.
     function permits.save()
         local pieces, names, shut, opening, rings = {}, {}, {}, {}, {}
+        write_counted(pieces, names)
         for bucket in pairs(unsaved) do
             local row = rows[bucket]
             if regrouped[bucket] then
@@ -193,6 +293,6 @@ do
         if #rings > 0 then
             ring(rings)
         end
-        unsaved, regrouped = {}, {}
+        unsaved, regrouped, counted = {}, {}, {}
     end
 end

@@ -5,38 +5,39 @@
 -- pieces, and the spread, which is its last byte: nothing is packed here for each job. The record of a job with
 -- limits goes on behind the spread, and ends with it once more.
 
--- `lines`: a LineRow each. Answers a list for each: score, member, score, … of its jobs; or nil, and nothing is
+-- `given`: of each line the values of a LineRow, and behind them id, body and index of each job, all in one list.
+-- Answers a list for each line: score, member, score, … of its jobs, and where the rows are; or nil, and nothing is
 -- changed, when one of the ids is there already.
-local function write_jobs(lines)
+local function write_jobs(given)
     local at_moment = cmsgpack.pack(moment)
     local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
-    local texts, live, entering, count = {}, {}, {}, 0
-    for n = 1, #lines do
-        local shared = lines[n]
-        local before_seq, jobs = shared[LINE_BEFORE_SEQ], shared[LINE_JOBS]
-        local behind_seq = shared[LINE_BEFORE_READY_AT] .. at_moment
-            .. shared[LINE_BEFORE_CREATED_AT] .. at_moment .. shared[LINE_BEFORE_SPREAD]
-        local more, costs = shared[LINE_BEFORE_LAST_SPREAD], shared[LINE_COSTS]
+    local texts, live, entering, rows, count, at = {}, {}, {}, {}, 0, 0
+    while at < #given do
+        local first, last = at + LINE_WIDTH + 1, at + LINE_WIDTH + given[at + LINE_VALUES]
+        local before_seq = given[at + LINE_BEFORE_SEQ]
+        local behind_seq = given[at + LINE_BEFORE_READY_AT] .. at_moment
+            .. given[at + LINE_BEFORE_CREATED_AT] .. at_moment .. given[at + LINE_BEFORE_SPREAD]
+        local more, costs = given[at + LINE_BEFORE_LAST_SPREAD], given[at + LINE_COSTS]
         local behind_id = costs and ' ' .. costs or ''
-        local members, score = {}, more and '0' or string.format('%.0f', shared[LINE_PRIORITY])
-        for j = 1, #jobs, 3 do
-            local id, seq, at = jobs[j], arrive(jobs[j + 2]), 4 * count
-            local spread = string.char(jobs[j + 2] % SPREADS)
+        local score = more and '0' or string.format('%.0f', given[at + LINE_PRIORITY])
+        local members, entered = {score, ''}, 0 -- with room for one job: many lines have no other
+        for j = first, last, 3 do
+            local id, seq, n = given[j], arrive(given[j + 2]), 4 * count
+            local spread = string.char(given[j + 2] % SPREADS)
             if more then
                 spread = spread .. more .. spread
             end
-            texts[at + 1], texts[at + 2] = records_of .. id, before_seq .. seq .. behind_seq .. spread
-            texts[at + 3], texts[at + 4] = bodies_of .. id, jobs[j + 1]
-            members[#members + 1] = score
-            members[#members + 1] = seq .. id .. behind_id
+            texts[n + 1], texts[n + 2] = records_of .. id, before_seq .. seq .. behind_seq .. spread
+            texts[n + 3], texts[n + 4] = bodies_of .. id, given[j + 1]
+            members[entered + 1], members[entered + 2] = score, seq .. id .. behind_id
             live[2 * count + 1], live[2 * count + 2] = '0', id
-            count = count + 1
+            count, entered = count + 1, entered + 2
         end
-        entering[n] = members
+        rows[#rows + 1], entering[#entering + 1], at = at, members, last
     end
     if redis.call('MSETNX', unpack(texts)) == 0 then
         return nil
     end
     redis.call('ZADD', partition .. ':live', unpack(live))
-    return entering
+    return entering, rows
 end

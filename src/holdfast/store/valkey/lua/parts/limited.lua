@@ -6,7 +6,8 @@ do
     local kinds = permits.kinds
     local LINE_BATCH, MOST_WOKEN = 1000, 1000
     -- `unsettled`: line → whether its first job may be another one; `weights`: line → that of its newest job
-    local lines, unsettled, weights, freed = {}, {}, {}, {}
+    -- `freed`: bucket → units; `books`: bucket → what else is settled of one that does not only count
+    local lines, unsettled, weights, freed, books = {}, {}, {}, {}, {}
     local NONE = {}
     local settles, reported = 'refund', nil -- how the attempt ends that is moved now, and what it has spent
 
@@ -78,35 +79,43 @@ do
         end
     end
 
-    local function freed_of(bucket)
-        local one = freed[bucket]
-        if not one then
+    -- So many units of a bucket are given back. Answers its books, if it keeps some.
+    local function free(bucket, units)
+        local before = freed[bucket]
+        if not before and permits.keeps_books(bucket) then
             local rule = permits.rule(bucket)
             local is_budget = rule and kinds.settings(rule[RULE_SETTINGS]).kind == 'budget'
-            one = {units = 0, spent = 0, charged = 0, unbegun = NONE, is_parent = true, is_budget = is_budget}
-            freed[bucket] = one
+            books[bucket] = {spent = 0, charged = 0, unbegun = NONE, is_parent = true, is_budget = is_budget}
         end
-        return one
+        freed[bucket] = (before or 0) + units
+        return books[bucket]
+    end
+
+    local function settle_in(one, record, bucket, cost, is_parent)
+        one.is_parent = one.is_parent and is_parent
+        if one.is_budget then
+            settle_budget(one, record, bucket, cost)
+        elseif settles == 'unbegun' then
+            one.unbegun = one.unbegun == NONE and {} or one.unbegun
+            table.insert(one.unbegun, {cost, record[CLAIMED_AT]})
+        end
     end
 
     -- Note what the lease of a job has counted: how many units a bucket counts less, what a budget has spent and what
     -- it may charge, and what has not begun. A job that only the total of its queue has counted is plain again.
     function permits.give_back(record)
-        local costs = permits.costs_of(record[COSTS])
+        local costs = record[COSTS] and permits.costs_of(record[COSTS])
         local buckets, parents = permits.buckets_of(record[BUCKETS] or '')
-        for n, bucket in ipairs(buckets) do
-            local one, cost = freed_of(bucket), costs and costs[n] or 1
-            one.units, one.is_parent = one.units + cost, one.is_parent and parents[n]
-            if one.is_budget then
-                settle_budget(one, record, bucket, cost)
-            elseif settles == 'unbegun' then
-                one.unbegun = one.unbegun == NONE and {} or one.unbegun
-                table.insert(one.unbegun, {cost, record[CLAIMED_AT]})
+        for n = 1, #buckets do
+            local bucket, cost = buckets[n], costs and costs[n] or 1
+            local one = free(bucket, cost)
+            if one then
+                settle_in(one, record, bucket, cost, parents[n])
             end
         end
         if record[TOTAL] then
-            local one = freed_of(record[TOTAL])
-            one.units, record[TOTAL] = one.units + 1, false
+            free(record[TOTAL], 1)
+            record[TOTAL] = false
             if not record[BUCKETS] then
                 record[TIES] = bit.band(record[TIES], bit.bnot(TIE_PERMITS))
             end
@@ -116,22 +125,11 @@ do
         end
     end
 
-    -- Forget what stands beside a line that is gone.
+    -- Forget what stands beside lines that are gone.
     function permits.forget_lines(names)
-        for _, name in ipairs(names) do
-            if string.find(name, '=', 1, true) then
-                local queue, _, priority, text = permits.parts_of_line(name)
-                local fair = permits.fair_of(text)
-                if fair then
-                    redis.call('SREM', permits.kin_set(queue, priority, fair), name)
-                end
-            end
-        end
-        if #names > 0 then
-            redis.call('HDEL', partition .. ':lines', unpack(names))
-            if redis.call('EXISTS', partition .. ':weights') == 1 then
-                redis.call('HDEL', partition .. ':weights', unpack(names))
-            end
+        redis.call('HDEL', partition .. ':lines', unpack(names))
+        if redis.call('EXISTS', partition .. ':weights') == 1 then
+            redis.call('HDEL', partition .. ':weights', unpack(names))
         end
     end
 
@@ -152,6 +150,7 @@ do
             redis.call('ZREM', permits.open_set(queue, group), turn .. name)
             permits.forget_empty_group(queue, group)
         end
+        permits.leave_kin(name)
         permits.forget_lines({name})
     end
 
@@ -174,8 +173,8 @@ do
     local function open(names)
         local turn_text, places, sets = permits.turn_texts(#names), {}, {}
         for _, name in ipairs(names) do
-            local queue, _, priority, text = permits.parts_of_line(name)
-            local _, group = permits.group_of(name)
+            local queue, task, priority, text = permits.parts_of_line(name)
+            local group = permits.group_in(task, text)
             local set, fair = permits.open_set(queue, group), permits.fair_of(text)
             local turn, one = turn_text(permits.last_turn(queue, priority)), sets[set]
             if not one then
@@ -241,9 +240,8 @@ do
         end
     end
 
-    local function settle(bucket, one)
-        local row, settings = permits.change(bucket), permits.settings(bucket)
-        row[BUCKET_IN_USE] = row[BUCKET_IN_USE] - one.units
+    local function settle_books(row, bucket, one)
+        local settings = permits.settings(bucket)
         if settings and settings.kind == 'budget' then
             local charged = settings.on_failure == 'charge' and one.charged or 0
             kinds.spend(row, settings, one.spent + charged, one.is_parent)
@@ -252,15 +250,18 @@ do
                 kinds.untake(row, settings, back[1], back[2])
             end
         end
-        return row
     end
 
-    -- Note the queues of as many lines that are parked at a bucket. Jobs without limits wait for a total without being
-    -- parked there.
-    local function wake_at(bucket, one, woken)
-        local is_full_total = permits.limit_of(bucket) == TOTALS and permits.free(bucket) == 0
-        if settle(bucket, one)[BUCKET_HAS_WAITING] then
-            local last = math.min(one.units, MOST_WOKEN) - 1
+    -- A bucket counts so many units less. Note the queues of as many lines that are parked there. Jobs without limits
+    -- wait for a total without being parked there.
+    local function settle(bucket, units, woken)
+        local is_full_total = string.sub(bucket, 1, #TOTALS + 1) == TOTALS .. ':' and permits.free(bucket) == 0
+        local row = permits.count(bucket, -units)
+        if row and books[bucket] then
+            settle_books(row, bucket, books[bucket])
+        end
+        if row and row[BUCKET_HAS_WAITING] then
+            local last = math.min(units, MOST_WOKEN) - 1
             for _, member in ipairs(redis.call('ZRANGE', partition .. ':parked:' .. bucket, 0, last)) do
                 note_woken(woken, (permits.parts_of_line(string.sub(member, TURN_LENGTH + 1))))
             end
@@ -284,11 +285,11 @@ do
             buckets[#buckets + 1] = bucket
         end
         permits.load(buckets)
-        for bucket, one in pairs(freed) do
-            wake_at(bucket, one, woken)
+        for bucket, units in pairs(freed) do
+            settle(bucket, units, woken)
         end
         permits.save()
-        lines, unsettled, weights, freed = {}, {}, {}, {}
+        lines, unsettled, weights, freed, books = {}, {}, {}, {}, {}
         return woken
     end
 end

@@ -144,21 +144,23 @@ do
     -- The turns of lines that were served last, by queue and priority, and a counter that orders equal turns.
     local turns = {}
 
-    local function turns_of(queue, priority)
-        return queue .. '\n' .. priority
-    end
-
     -- The turn of the line that was served last in a queue, at a priority.
     function permits.last_turn(queue, priority)
-        local name = turns_of(queue, priority)
-        turns[name] = turns[name] or tonumber(redis.call('HGET', partition .. ':turns', name) or 0)
-        return turns[name]
+        local of_queue = turns[queue]
+        if not of_queue then
+            of_queue = {}
+            turns[queue] = of_queue
+        end
+        if not of_queue[priority] then
+            local found = redis.call('HGET', partition .. ':turns', queue .. '\n' .. priority)
+            of_queue[priority] = tonumber(found or 0)
+        end
+        return of_queue[priority]
     end
 
     function permits.keep_last_turn(queue, priority, turn)
-        local name = turns_of(queue, priority)
-        turns[name] = turn
-        redis.call('HSET', partition .. ':turns', name, string.format('%.0f', turn))
+        turns[queue] = nil
+        redis.call('HSET', partition .. ':turns', queue .. '\n' .. priority, string.format('%.0f', turn))
     end
 
     -- For so many lines: a function that makes text of a turn. Of equal turns the earlier one comes first.
@@ -166,7 +168,7 @@ do
         local number = count > 0 and redis.call('HINCRBY', partition .. ':turns', '', count) - count or 0
         return function(turn)
             number = number + 1
-            return string.format('%018.0f%012.0f', turn, number)
+            return string.format('%018d%012d', turn, number)
         end
     end
 
@@ -185,14 +187,23 @@ do
     end
 
     -- The open lines of one queue, task and labels stand in one set, so that a claim reads only those that its worker
-    -- may serve: the queue, and the group. The group is the task and behind a line break the labels, each behind '+'.
-    function permits.group_of(name)
-        local queue, task, _, text = permits.parts_of_line(name)
+    -- may serve: the group of lines of a task and text. It is the task and behind a line break the labels, each behind
+    -- '+'.
+    function permits.group_in(task, text)
+        if not string.find(text, '+', 1, true) then
+            return task .. '\n'
+        end
         local labels = ''
-        for label in string.gmatch(string.find(text, '+', 1, true) and text or '', '[^\n]+') do
+        for label in string.gmatch(text, '[^\n]+') do
             labels = string.byte(label) == 43 and labels .. label or labels
         end
-        return queue, task .. '\n' .. labels
+        return task .. '\n' .. labels
+    end
+
+    -- The queue and the group of a line.
+    function permits.group_of(name)
+        local queue, task, _, text = permits.parts_of_line(name)
+        return queue, permits.group_in(task, text)
     end
 
     function permits.open_set(queue, group)
@@ -212,9 +223,18 @@ do
         return partition .. ':kin:' .. queue .. '\n' .. priority .. '\n' .. fair
     end
 
+    -- A line is gone: it has no part in its key of fairness any more.
+    function permits.leave_kin(name)
+        local queue, _, priority, text = permits.parts_of_line(name)
+        local fair = permits.fair_of(text)
+        if fair then
+            redis.call('SREM', permits.kin_set(queue, priority, fair), name)
+        end
+    end
+
     local NO_BUCKETS = {['+'] = true, ['='] = true, ['!'] = true} -- a label, a key of fairness, costs
     local NO_PARENTS = {}
-    local parted = {}
+    local buckets_in, parents_in = {}, {} -- by text
 
     local function part(text)
         local buckets, parents = {}, {}
@@ -225,20 +245,22 @@ do
                 buckets[#buckets + 1] = bucket
             end
         end
-        return {buckets, parents}
+        return buckets, parents
     end
 
     -- The buckets of a line, from its text, and which of them lead to the next one by its path. Most texts are one bucket.
     function permits.buckets_of(text)
+        local buckets = buckets_in[text]
+        if buckets then
+            return buckets, parents_in[text] or NO_PARENTS
+        end
         if text ~= '' and not string.find(text, '\n', 1, true) and not NO_BUCKETS[string.sub(text, 1, 1)] then
-            return {text}, NO_PARENTS
+            buckets = {text}
+        else
+            buckets, parents_in[text] = part(text)
         end
-        local found = parted[text]
-        if not found then
-            found = part(text)
-            parted[text] = found
-        end
-        return found[1], found[2]
+        buckets_in[text] = buckets
+        return buckets, parents_in[text] or NO_PARENTS
     end
 
     -- What a job costs in each of its buckets; nil if 1 in each.
