@@ -185,7 +185,8 @@ def test_a_queue_that_nobody_knows_is_not_changed_without_a_word(
     assert ("--create" in answer.err) == (words[0] != "resume")
     [queue] = desk.json("queues", "list")["queues"]
     assert (queue["name"], queue["paused"]) == ("default", False)
-    assert desk.on_store("queues", "list", "defualt").code == 2
+    listed = desk.on_store("queues", "list", "defualt")
+    assert (listed.code, listed.err) == (2, "error: no queue 'defualt' is known; known: default\n")
 
 
 def test_a_queue_is_made_ahead_of_time_if_that_is_meant(desk: Desk) -> None:

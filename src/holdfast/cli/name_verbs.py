@@ -23,7 +23,12 @@ creating = click.option(
 
 
 async def require_known(
-    client: Client, noun: Noun, names: tuple[str, ...], *, may_create: bool = True
+    client: Client,
+    noun: Noun,
+    names: tuple[str, ...],
+    *,
+    may_create: bool = True,
+    reads: bool = False,
 ) -> None:
     """An operator who misspelt the name of a queue or task must hear of it, because what was meant
     goes on. Nothing is changed if one of several names is not known."""
@@ -41,7 +46,8 @@ async def require_known(
         some = ", ".join(close[:NAMES_SHOWN]) or "none"
         rest = "" if len(all_known) <= NAMES_SHOWN else f", of {len(all_known):,}"
         instead = f"; add --create for a {noun[:-1]} that is to come" if may_create else ""
-        said = f"no {noun[:-1]} {missing[0]!r} is known, and nothing was changed"
+        unchanged = "" if reads else ", and nothing was changed"
+        said = f"no {noun[:-1]} {missing[0]!r} is known{unchanged}"
         raise UsageProblem(f"{said}; known: {some}{rest}{instead}")
 
 

@@ -29,7 +29,7 @@ async def list_queues(session: CommandSession, names: tuple[str, ...]) -> None:
     """List queues with what waits in them: all, or those named."""
     async with session.client() as client:
         if names:
-            await require_known(client, Noun.QUEUES, names, may_create=False)
+            await require_known(client, Noun.QUEUES, names, may_create=False, reads=True)
         queues = await client.queues.all(*names)
         all_paused = await client.queues.all_paused()
         workers = Serving(await client.workers.all())

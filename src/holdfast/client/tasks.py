@@ -14,6 +14,9 @@ from holdfast.operations.verbs import NAME_VERBS
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 
+MOST_NAMES = 2_000
+"""So many names of the catalogue are read."""
+
 
 class TaskVerbs:
     """Pause tasks and resume them. A paused task's jobs stay ready, and nobody claims them.
@@ -34,17 +37,19 @@ class TaskVerbs:
         return (await self._store.queues.paused()).tasks
 
     async def known(self) -> set[str]:
-        """The names of the tasks that this program or a worker has."""
+        """The names of the tasks that this program has or a worker of the last month had: of very
+        many, some."""
         workers = await self._store.workers.find()
-        return {*self._tasks, *(task for worker in workers for task in worker.tasks)}
+        published = await self._store.shelf.find(CATALOGUE, MOST_NAMES)
+        of_workers = {task for worker in workers for task in worker.tasks}
+        return {*self._tasks, *of_workers, *(one.key for one in published)}
 
     async def unknown(self, *names: str) -> list[str]:
         """Those of these names that nobody knows: no program, no worker of the last month and no
         job has such a task, and it is not paused."""
         known = {*await self.known(), *await self.paused()}
         others = [name for name in names if name not in known]
-        published = {one.key for one in await self._store.shelf.get(CATALOGUE, others)}
-        return [name for name in others if name not in published and not await self._has_jobs(name)]
+        return [name for name in others if not await self._has_jobs(name)]
 
     async def _has_jobs(self, name: str) -> bool:
         return bool(await self._store.jobs.count(JobFilter(tasks=(name,))))
