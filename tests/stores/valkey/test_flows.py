@@ -44,7 +44,7 @@ from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import FAILED, RETURNED, Scene
 from tests.stores.valkey.test_memory import limited
 from tests.support.backends import opened
-from tests.support.flows import Trip, Waits, any_of, new_flow
+from tests.support.flows import Trip, Waits, any_of, failed, new_flow
 
 DIAMOND: dict[str, Waits] = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}
 
@@ -344,10 +344,14 @@ async def test_a_node_that_was_tied_further_after_its_claim_is_ended_by_the_long
 async def test_the_short_way_out_leaves_what_the_long_way_leaves(
     server: ThrowawayValkey, clock: ManualClock
 ) -> None:
+    """Also of what few ends lead to: a node with a delay, one with limits, and one that is skipped,
+    with what waits for it."""
     graph: dict[str, Waits] = {**DIAMOND, "y": any_of("a", "b", cancel=True), "x": ["a"]}
+    graph |= {"w": ["a"], "v": failed("a"), "u": ["v"]}
     timed: dict[str, dict[str, Any]] = {
         "a": {"policy": Policy(timeout=9)},
         "b": {"queue": "größer"},
+        "w": {"buckets": "tenant:a", "ties": int(Tie.NODE | Tie.PERMITS)},
     }
     flow = new_flow(graph, node_options=timed, delays={"x": 5.0})
     short = await _left_by_ends(server, clock, flow, is_long=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -48,6 +49,34 @@ def test_parts_that_fill_a_table_stand_behind_all_that_they_use() -> None:
     made = text.index("local permits = setmetatable(")
     assert text.index("local moment =") < text.index("local function line(") < made
     assert made < text.index("function permits.limit_of(") < text.index("local function flush(")
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_what_is_made_late_is_used_by_nobody_who_does_not_declare_it(verb: str) -> None:
+    """A part that only the filling of a table uses lies in the function that fills the table: a
+    script that uses its names, and does not say so, would find nothing."""
+    own = scripts._read(f"{verb}.lua")
+    used = {
+        one: scripts._declared(verb, scripts._part(one), "uses")
+        for one in scripts._parts(verb, own)
+    }
+    tables = scripts._tables(verb, own, used)
+    for table in set(tables.values()):
+        inside = "\n".join(scripts._part(one) for one in used if tables.get(one) == table)
+        outside = [scripts._part(one) for one in used if tables.get(one) != table]
+        for text in (*outside, own):
+            assert not _top(inside) & scripts._words(text) - _named(text)
+
+
+def _top(text: str) -> set[str]:
+    return {name for names in scripts._DECLARED.findall(text) for name in names.split(", ")}
+
+
+def _named(text: str) -> set[str]:
+    """What a text declares itself, anywhere, or takes as a parameter."""
+    found = re.findall(r"(?:local (?:function )?|for |function[ \w.]*\()([\w, ]*)", text)
+    found += re.findall(r"function[ \w.]*\(([\w, ]*)\)", text)
+    return {name.strip() for names in found for name in names.split(",")}
 
 
 @pytest.mark.parametrize("verb", verbs())

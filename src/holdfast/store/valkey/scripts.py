@@ -12,7 +12,12 @@ argument too many, or one missing, is an error here and not a nil in Lua.
 
 Lua makes every function of a script anew at each call. The parts that a call seldom needs say
 `-- fills: <table>`: their functions all lie in this one table, and are made when a script first
-asks the table for one of them. `next(<table>)` is nil before that.
+asks the table for one of them. So are the parts that only these use. `next(<table>)` is nil before
+that.
+
+Lua allows a function 200 names of its own, and to make a function it looks for each name that the
+function captures among all captured names around it. So the parts stand in functions within
+functions, and each of those declares some thirty names.
 
 A name in capitals that a script does not declare is one of `constants.py`, mostly the position of a
 value in a row. The loader declares the constants that the script uses; a name that `constants.py`
@@ -27,6 +32,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 
 import msgspec
 
@@ -45,6 +51,10 @@ setmetatable({table}, nil)
 {parts}
 return {table}[name]
 end}})"""
+_WORD = re.compile(r"(?<![.:\w])[A-Za-z_]\w*")
+_DECLARED = re.compile(r"^local (?:function )?([\w, ]*\w)", re.MULTILINE)
+NAMES_DECLARED = 30  # by one function of a script, and more only by its last part
+NAMES_CAPTURED = 60  # of the functions around it, at most: Lua allows no more
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -71,17 +81,16 @@ class Script:
 def script(verb: str) -> Script:
     text = _read(f"{verb}.lua")
     keys, arguments = _declared(verb, text, "KEYS"), _declared(verb, text, "ARGV")
-    code = "\n".join([*_texts(verb, _parts(verb, text)), text])
-    shared = _constants(verb, code)
+    code = _texts(verb, text)
+    shared = _constants(verb, "\n".join(code))
     plain = {name: value for name, value in shared.items() if not value.startswith("{")}
-    whole = "\n".join(
-        [
-            *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
-            *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
-            *(f"local {name} = {value}" for name, value in shared.items() if name not in plain),
-            _PIECES.sub(lambda found: plain.get(found[0], found[0]), code),
-        ]
-    )
+    head = [
+        *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
+        *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
+        *(f"local {name} = {value}" for name, value in shared.items() if name not in plain),
+    ]
+    nested = "\n".join(_nested(["\n".join(head), *code]))
+    whole = _PIECES.sub(lambda found: plain.get(found[0], found[0]), nested)
     digest = hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()
     return Script(verb, keys, arguments, whole, digest, frozenset(arguments))
 
@@ -94,25 +103,78 @@ def verbs() -> list[str]:
     )
 
 
+def _texts(verb: str, text: str) -> list[str]:
+    """The texts of a script, in the order in which Lua has to read them: each part behind the parts
+    that it uses, and the script last."""
+    used = {part: _declared(verb, _part(part), "uses") for part in _parts(verb, text)}
+    tables = _tables(verb, text, used)
+    found: dict[str, str] = {}
+
+    def add(part: str) -> None:
+        table = tables.get(part)
+        if (table or part) in found:
+            return
+        together = [one for one in used if tables.get(one) == table] if table else [part]
+        for other in dict.fromkeys(other for one in together for other in used[one]):
+            if other not in together:
+                add(other)
+        whole = "\n".join(map(_part, together))
+        found[table or part] = _FILLED.format(table=table, parts=whole) if table else whole
+
+    for part in _declared(verb, text, "uses"):
+        add(part)
+    return [*found.values(), text]
+
+
+def _tables(verb: str, text: str, used: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The parts that are made when somebody asks a table for something: those that fill the table,
+    and those that only such parts use."""
+    tables = {part: table for part in used for table in _declared(verb, _part(part), "fills")}
+    at_once = _declared(verb, text, "uses")
+    for part in reversed(list(used)):
+        wanted_by = {tables.get(user, "") for user, uses in used.items() if part in uses}
+        if (
+            part not in tables
+            and part not in at_once
+            and len(wanted_by) == 1
+            and "" not in wanted_by
+        ):
+            tables[part] = wanted_by.pop()
+    return tables
+
+
 def _parts(verb: str, text: str) -> list[str]:
     """The parts that a text uses, each once, and each behind those that it uses."""
     found: dict[str, None] = {}
     for part in _declared(verb, text, "uses"):
-        found |= dict.fromkeys([*_parts(verb, _read(f"parts/{part}.lua")), part])
+        found |= dict.fromkeys([*_parts(verb, _part(part)), part])
     return list(found)
 
 
-def _texts(verb: str, parts: Sequence[str]) -> Iterator[str]:
-    """The texts of parts, in the order in which Lua has to read them. Parts that fill a table stand
-    together, behind all that they use."""
-    texts = {part: _read(f"parts/{part}.lua") for part in parts}
-    late = {part: name for part in parts for name in _declared(verb, texts[part], "fills")}
-    needed = {used for part in late for used in _parts(verb, texts[part])} - late.keys()
-    yield from (texts[part] for part in parts if part in needed)
-    for table in dict.fromkeys(late.values()):
-        filling = "\n".join(texts[part] for part, filled in late.items() if filled == table)
-        yield _FILLED.format(table=table, parts=filling)
-    yield from (texts[part] for part in parts if part not in needed and part not in late)
+@cache
+def _part(name: str) -> str:
+    return _read(f"parts/{name}.lua")
+
+
+def _nested(texts: Sequence[str]) -> Iterator[str]:
+    """The texts in functions within functions, each of which declares some of the names."""
+    used_from = list(accumulate(map(_words, reversed(texts)), lambda one, other: one | other))[::-1]
+    outside: set[str] = set()
+    inside: set[str] = set()
+    depth = 0
+    for text, used in zip(texts, used_from, strict=True):
+        if len(inside) >= NAMES_DECLARED and len((outside | inside) & used) <= NAMES_CAPTURED:
+            outside, inside, depth = outside | inside, set(), depth + 1
+            yield "return (function()"
+        yield text
+        inside.update(name for names in _DECLARED.findall(text) for name in names.split(", "))
+    yield "end)()" * depth
+
+
+@cache
+def _words(text: str) -> frozenset[str]:
+    """The names that a text may use."""
+    return frozenset(_WORD.findall(_NO_CODE.sub("", text)))
 
 
 def _constants(verb: str, code: str) -> dict[str, str]:

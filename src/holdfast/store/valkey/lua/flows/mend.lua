@@ -46,6 +46,7 @@ replace_gates(blocked, gates_of)
 flush_and_judge(blocked)
 if row[FLOW_OPEN] == 0 and not row[FLOW_FINISHED_AT] then
     end_flow(flow, row)
+    keep_flow(flow)
     flush()
 end
 return 1

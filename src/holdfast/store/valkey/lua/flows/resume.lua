@@ -1,7 +1,7 @@
 -- Let paused flows go on, and release or skip what was decided meanwhile.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise chosen
--- uses: unrefused time arrival record counts changes names places queues moves release
+-- uses: unrefused time arrival record counts changes names places queues moves unsettled
 --
 -- `chosen`: ids of flows. Answers those that were paused.
 local answer = {}

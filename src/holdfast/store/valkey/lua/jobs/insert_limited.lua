@@ -1,7 +1,7 @@
 -- Add jobs with limits that are plain otherwise, as insert_ready.lua does those without.
 -- KEYS: partition
 -- ARGV: now arrival channel lines
--- uses: fresh counts limited wake
+-- uses: fresh counts names limited wake
 --
 -- `lines`: see `write_jobs`. Answers 1; or 0, and nothing is changed, when one of the ids is there
 -- already: then insert.lua has to look at each.

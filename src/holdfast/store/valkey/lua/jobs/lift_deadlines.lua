@@ -1,7 +1,7 @@
 -- Let live jobs go on without a deadline.
 -- KEYS: partition
 -- ARGV: now chosen
--- uses: unrefused record counts changes names places
+-- uses: unrefused time record counts changes names places
 --
 -- `chosen`: ids. Answers the jobs that had a deadline.
 local ids, answer = cmsgpack.unpack(chosen), {}

@@ -1,7 +1,7 @@
 -- End attempts of nodes that returned, and release what waited for them. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise moves
--- uses: time arrival record counts changes names places queues moves release moved_texts
+-- uses: time arrival record counts changes names release
 --
 -- `moves`: id, fence, result or false, … Answers as finish.lua does, which knows all other moves; or 0,
 -- and nothing is changed, when one of the jobs has another tie or a record that is not like most: then
@@ -12,6 +12,7 @@
 local VALUES = 3
 local batch, ids, keys, texts_before, refused = cmsgpack.unpack(moves), {}, {}, {}, {}
 local left, ended, pieces, by_line, of_worker = {}, {}, {}, {}, {}
+local count_left = 0
 local succeeded = {} -- what the part `release` asks of the record of an ended node
 succeeded[STATE] = 'succeeded'
 
@@ -50,10 +51,11 @@ local function succeed(n, before)
         return true
     end
     leave_worker(id, worker, times_out_at, deadline_at)
-    local count_before = #left
-    left[count_before + 1], nodes_ended[count_before + 1], records[id] = id, id, succeeded
-    ended[2 * count_before + 1], ended[2 * count_before + 2] = '0', id
-    pieces[2 * count_before + 1], pieces[2 * count_before + 2] = keys[n], text
+    local last = 2 * count_left
+    count_left = count_left + 1
+    left[count_left], nodes_ended[count_left], records[id] = id, id, succeeded
+    ended[last + 1], ended[last + 2] = '0', id
+    pieces[last + 1], pieces[last + 2] = keys[n], text
     local name = line(queue, task)
     by_line[name] = (by_line[name] or 0) + 1
     return true
@@ -78,9 +80,9 @@ local function succeed_all()
     return true
 end
 
-for n = 1, #batch, VALUES do
-    local last = #ids + 1
-    ids[last], keys[last] = batch[n], partition .. ':s:' .. batch[n]
+for n = 1, #batch / VALUES do
+    local id = batch[VALUES * (n - 1) + 1]
+    ids[n], keys[n] = id, partition .. ':s:' .. id
 end
 for first = 1, #keys, ARGUMENT_BATCH do
     local found = redis.call('MGET', unpack(keys, first, math.min(first + ARGUMENT_BATCH - 1, #keys)))

@@ -11,6 +11,7 @@ local ARGUMENT_BATCH = 2000 -- Lua unpacks no more than some thousand values
 local sorted, texts, counted, noted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}, {}
 local after_all, ready_made = {}, {} -- `ready_made`: lists of a key, its text, a key, its text, …
 local lines_touched = {} -- set → queue and task
+local leaving, entering = {}, {} -- set → members that leave it; set → score, member, … of those that enter it
 
 local function each(command, key, list)
     for first = 1, #list, ARGUMENT_BATCH do
@@ -24,8 +25,40 @@ local function members_of(name)
     if not members then
         members = {}
         sorted[name] = members
+        local gone, come = leaving[name] or {}, entering[name] or {}
+        for n = 1, #gone do
+            members[gone[n]] = false
+        end
+        for n = 1, #come, 2 do
+            members[come[n + 1]] = come[n]
+        end
+        leaving[name], entering[name] = nil, nil
     end
     return members
+end
+
+-- Many members leave a sorted set. They stay a list, unless somebody changes other members of the set.
+local function leave_all(name, gone)
+    if sorted[name] or leaving[name] or entering[name] then
+        local members = members_of(name)
+        for n = 1, #gone do
+            members[gone[n]] = false
+        end
+    else
+        leaving[name] = gone
+    end
+end
+
+-- Many members enter a sorted set, given as score, member, …
+local function enter_all(name, come)
+    if sorted[name] or leaving[name] or entering[name] then
+        local members = members_of(name)
+        for n = 1, #come, 2 do
+            members[come[n + 1]] = come[n]
+        end
+    else
+        entering[name] = come
+    end
 end
 
 -- Put a member into a sorted set; a score of false removes it.
@@ -74,24 +107,25 @@ local function ask_to_cancel(id, record, who, message)
 end
 
 local function split(members)
-    local gone, come = {}, {}
+    local gone, come, left, entered = {}, {}, 0, 0
     for member, score in pairs(members) do
         if score then
-            come[#come + 1] = score
-            come[#come + 1] = member
+            come[entered + 1], come[entered + 2] = score, member
+            entered = entered + 2
         else
-            gone[#gone + 1] = member
+            left = left + 1
+            gone[left] = member
         end
     end
     return gone, come
 end
 
 local function write_sorted_and_texts()
-    local entering = {}
     for name, members in pairs(sorted) do
-        local gone, come = split(members)
+        leaving[name], entering[name] = split(members)
+    end
+    for name, gone in pairs(leaving) do
         each('ZREM', partition .. ':' .. name, gone)
-        entering[name] = come
     end
     for first = 1, #removed, ARGUMENT_BATCH do
         redis.call('UNLINK', unpack(removed, first, math.min(first + ARGUMENT_BATCH - 1, #removed)))
@@ -145,7 +179,7 @@ end
 
 local function forget_changes()
     sorted, texts, counted, noted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}, {}
-    after_all, ready_made, lines_touched = {}, {}, {}
+    after_all, ready_made, lines_touched, leaving, entering = {}, {}, {}, {}, {}
     for id in pairs(changed) do
         changed[id] = nil
     end

@@ -39,21 +39,25 @@ local function add_elements(flow, given)
     local behind_seq = shared[NODE_LINE_BEFORE_READY_AT] .. at_moment
         .. shared[NODE_LINE_BEFORE_CREATED_AT] .. at_moment .. shared[NODE_LINE_BEFORE_SPREAD]
     local name_of_line = line(shared[NODE_LINE_QUEUE], shared[NODE_LINE_TASK])
-    local live, names, ready = members_of('live'), members_of('fn:' .. flow), behind('ready', name_of_line)
-    local members, score, keys, pieces = members_of(ready), shared[NODE_LINE_PRIORITY], {}, {}
+    local live, names, ready, members, keys, pieces = {}, {}, behind('ready', name_of_line), {}, {}, {}
+    local score = string.format('%.0f', shared[NODE_LINE_PRIORITY]) -- which a command takes at half the time of a number
     local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
     local rows_of = partition .. ':n:'
     for n = 1, #ids do
-        local id, name, seq, at = ids[n], stem .. string.format('%.0f]', first + n - 1), arrive(n), 6 * n - 6
+        local id, name, seq, at, entry = ids[n], stem .. string.format('%.0f]', first + n - 1), arrive(n), 6 * n - 6, 2 * n
         local spread, key = string.char(n % SPREADS), records_of .. id
         keys[n] = key
         pieces[at + 1], pieces[at + 2] = key, before_seq .. seq .. behind_seq .. spread
         pieces[at + 3] = bodies_of .. id
         pieces[at + 4] = before_args .. cmsgpack.pack(args[n]) .. behind_args .. spread
         pieces[at + 5], pieces[at + 6] = rows_of .. id, before_name .. cmsgpack.pack(name) .. behind_name .. spread
-        live[id], members[seq .. id], names[node_name(name, id)] = 0, score, 0
+        live[entry - 1], members[entry - 1], names[entry - 1] = '0', score, '0'
+        live[entry], members[entry], names[entry] = id, seq .. id, node_name(name, id)
     end
     refuse_known(keys)
+    enter_all('live', live)
+    enter_all('fn:' .. flow, names)
+    enter_all(ready, members)
     ready_made[#ready_made + 1] = pieces
     lines_touched[ready] = {shared[NODE_LINE_QUEUE], shared[NODE_LINE_TASK]}
     local message = 'ready:' .. shared[NODE_LINE_QUEUE]

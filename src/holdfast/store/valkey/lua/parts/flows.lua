@@ -1,5 +1,5 @@
 -- The rows of flows, each read once, and what flows owe. `keep_flow` leaves the writing to `flush`.
--- uses: node_names
+-- uses: node_names moved_texts
 --
 -- The block hides what only its functions need: a script may have 200 local names.
 local flow_row, load_flows, new_flow, keep_flow, set_flow_state, end_flow, holder_of_flow_key, owe
@@ -7,8 +7,9 @@ local flow_state, count_down
 
 do
     local rows, holders, owed = {}, {}, 0
-    local heads = {} -- flow → FLOW_STATE, FLOW_OPEN and FLOW_FAILED of a row that nobody has asked for more of, `text` and
-        -- `rest`, where the other values begin in it
+    local HEAD_TEXT, HEAD_REST = FLOW_FAILED + 1, FLOW_FAILED + 2
+    local heads = {} -- flow → FLOW_STATE, FLOW_OPEN and FLOW_FAILED of a row that nobody has asked for more of, its text, and
+        -- where the other values begin in it
     local KEPT = {
         succeeded = FLOW_KEEP_SUCCEEDED, failed = FLOW_KEEP_FAILED, cancelled = FLOW_KEEP_CANCELLED
     }
@@ -20,7 +21,7 @@ do
         end
         local head = heads[id]
         if head then
-            local row = unpacked(head.text)
+            local row = unpacked(head[HEAD_TEXT])
             row[FLOW_OPEN], row[FLOW_FAILED] = head[FLOW_OPEN], head[FLOW_FAILED]
             rows[id], heads[id] = row, nil
         end
@@ -28,21 +29,23 @@ do
     end
 
     function load_flows(ids)
-        local unread, keys = {}, {}
-        for _, id in ipairs(ids) do
+        local unread, keys, count_unread = {}, {}, 0
+        for n = 1, #ids do
+            local id = ids[n]
             if rows[id] == nil then
                 rows[id] = false
-                unread[#unread + 1], keys[#keys + 1] = id, partition .. ':f:' .. id
+                count_unread = count_unread + 1
+                unread[count_unread], keys[count_unread] = id, partition .. ':f:' .. id
             end
         end
-        for first = 1, #keys, 2000 do
-            local last = math.min(first + 1999, #keys)
+        for first = 1, count_unread, 2000 do
+            local last = math.min(first + 1999, count_unread)
             local found = redis.call('MGET', unpack(keys, first, last))
             for n = first, last do
                 local text = found[n - first + 1]
                 if text then
                     local at, state, open, failed = cmsgpack.unpack_limit(text, FLOW_FAILED, 3)
-                    heads[unread[n]] = {state, open, failed, text = text, rest = at + 1}
+                    heads[unread[n]] = {state, open, failed, text, at + 1}
                 end
             end
         end
@@ -69,9 +72,10 @@ do
     function keep_flow(id)
         local head = heads[id]
         if head then
-            local state = string.sub(head.text, 1, 3 + 1 + #head[FLOW_STATE]) -- behind the bytes of a list and of a text
-            texts['f:' .. id] = state .. cmsgpack.pack(head[FLOW_OPEN]) .. cmsgpack.pack(head[FLOW_FAILED])
-                .. string.sub(head.text, head.rest)
+            local text = head[HEAD_TEXT]
+            local state = string.sub(text, 1, 3 + 1 + #head[FLOW_STATE]) -- behind the bytes of a list and of a text
+            texts['f:' .. id] = state .. moved_texts.number(head[FLOW_OPEN]) .. moved_texts.number(head[FLOW_FAILED])
+                .. string.sub(text, head[HEAD_REST])
         else
             texts['f:' .. id] = cmsgpack.pack(rows[id])
         end
@@ -99,11 +103,15 @@ do
         keep_flow(id)
     end
 
-    -- A flow that has ended and is put into a live state is as it was before its end.
-    function set_flow_state(id, row, state)
+    local function move_flow(id, row, state)
         put('flows:' .. row[FLOW_STATE], id, false)
         put('flows:' .. state, id, 0)
         row[FLOW_STATE] = state
+    end
+
+    -- A flow that has ended and is put into a live state is as it was before its end.
+    function set_flow_state(id, row, state)
+        move_flow(id, row, state)
         if row[FLOW_FINISHED_AT] then
             put('flow-expiry', id, false)
             row[FLOW_FINISHED_AT], row[FLOW_EXPIRES_AT] = false, false
@@ -128,7 +136,7 @@ do
         return false
     end
 
-    -- End a flow that has no live node left. `holdfast.flow.model.state_at_end` says the same.
+    -- End a flow that has no live node left. `holdfast.flow.model.state_at_end` says the same. The caller keeps the row.
     function end_flow(id, row)
         local state = 'succeeded'
         if row[FLOW_CANCEL_ASKED] then
@@ -136,7 +144,7 @@ do
         elseif row[FLOW_FAILED] > 0 then
             state = has_failure(id) and 'failed' or 'cancelled'
         end
-        set_flow_state(id, row, state)
+        move_flow(id, row, state)
         local kept = row[KEPT[state]]
         row[FLOW_FINISHED_AT], row[FLOW_EXPIRES_AT] = moment, kept and after(kept)
         put('flow-expiry', id, row[FLOW_EXPIRES_AT])
@@ -147,7 +155,6 @@ do
         if row[FLOW_PARENT] then
             owe(id, 'parent', row[FLOW_PARENT])
         end
-        keep_flow(id)
     end
 
     -- Write down what somebody has to do after this script, and wake those who do such things. An

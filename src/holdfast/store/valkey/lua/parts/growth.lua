@@ -1,5 +1,5 @@
 -- Adding nodes to flows.
--- uses: insertion release node_names
+-- uses: insertion release new_gates node_names
 local function add_graph(flow, graph)
     after_all[#after_all + 1] = {'RPUSH', partition .. ':fg:' .. flow, graph}
 end

@@ -17,6 +17,18 @@ do
     local released = cmsgpack.pack(0) .. at_moment .. string.rep(absent, FENCE - AT)
     local first_unmoved, at_fence = #blocked + SEQ_LENGTH + 1, #blocked + SEQ_LENGTH + #unmoved
 
+    local numbers = {}
+
+    -- A number as it stands in a packed row. The rows of a batch have few different ones, so each is packed once.
+    function moved_texts.number(number)
+        local text = numbers[number]
+        if not text then
+            text = cmsgpack.pack(number)
+            numbers[number] = text
+        end
+        return text
+    end
+
     -- Whether this is a blocked job that never ran.
     function moved_texts.is_blocked(text)
         return sub(text, 1, #blocked) == blocked and sub(text, first_unmoved, at_fence) == unmoved
@@ -38,8 +50,8 @@ do
         local behind_seq = #running + SEQ_LENGTH
         local fence_at, attempts, _, times_out_at = values(text, FENCE - ATTEMPTS, behind_seq)
         local _, fence, worker, ties, deadline_at, queue, task = values(text, TASK - FENCE + 1, fence_at)
-        return succeeded .. sub(text, #running + 1, behind_seq) .. cmsgpack.pack(attempts + 1) .. absent .. at_moment
-            .. absent .. cmsgpack.pack(result) .. sub(text, fence_at + 1),
+        return succeeded .. sub(text, #running + 1, behind_seq) .. moved_texts.number(attempts + 1) .. absent .. at_moment
+            .. absent .. (result and cmsgpack.pack(result) or absent) .. sub(text, fence_at + 1),
             fence, worker, ties, deadline_at, queue, task, times_out_at
     end
 end

@@ -1,6 +1,6 @@
 -- Moves of a job from place to place. Each function does all of one move. `what` is the word under
 -- which the books count it; an end is counted under its state.
--- uses: undo
+-- uses: places queues undo ended_jobs
 local function forget_attempt(record)
     record[AT], record[WORKER], record[CLAIMED_AT] = false, false, false
     record[CANCEL_AT], record[REASON], record[AHEAD] = false, false, false
@@ -30,8 +30,6 @@ local function make_wait(id, record, what, state, at, reason)
         wake('due')
     end
 end
-
-local nodes_ended, parents_ended, to_undo = {}, {}, {} -- ids, for parts/release.lua
 
 -- `keep_for` is how many seconds to keep the job, unless its queue says so; nil is for ever. A node
 -- is kept as long as its flow.

@@ -7,16 +7,17 @@ local load_nodes, load_node_rows
 
 do
     local function load_into(rows, kind, ids)
-        local unread, keys = {}, {}
+        local unread, keys, count_unread = {}, {}, 0
         for n = 1, #ids do
             local id = ids[n]
             if rows[id] == nil then
                 rows[id] = false -- until it is read
-                unread[#unread + 1], keys[#keys + 1] = id, kind .. id
+                count_unread = count_unread + 1
+                unread[count_unread], keys[count_unread] = id, kind .. id
             end
         end
-        for first = 1, #keys, 2000 do
-            local last = math.min(first + 1999, #keys)
+        for first = 1, count_unread, 2000 do
+            local last = math.min(first + 1999, count_unread)
             local found = redis.call('MGET', unpack(keys, first, last))
             for n = first, last do
                 local packed_row = found[n - first + 1]

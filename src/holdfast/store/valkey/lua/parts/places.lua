@@ -1,5 +1,6 @@
 -- The place of a job is the state in its record. Each place has sets that hold its jobs; the
 -- functions here change those sets together with the record.
+-- uses: names changes
 
 -- What suspended jobs wait for: a member of the set `waits` for each signal, the job before its name.
 local function wait_for(id, signal)

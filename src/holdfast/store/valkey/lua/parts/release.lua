@@ -1,5 +1,5 @@
 -- What the end of a node does to its flow, in the script that ends it.
--- uses: flows gates children moved_texts
+-- uses: flows gates moved_texts ended_jobs cascade
 --
 -- A work-list in rounds: the edges of all nodes that ended are counted at their gates. A node whose
 -- gates are all met is released. A node with an impossible gate is skipped, and belongs to the ended
@@ -9,7 +9,10 @@
 -- What cannot be decided now waits in the sorted set `unsettled:<flow>`: with the score 1 ended nodes
 -- whose edges are still to be counted, with 0 blocked nodes whose gates were decided in a flow that does
 -- not run.
-local judge, release_ended, settle_flow
+--
+-- Nearly all ends lead to releases of nodes without a delay or limits. What else they lead to is made when it is first
+-- needed (`beyond`, in cascade.lua).
+local judge, decide, release_ended
 
 do
     local because = {} -- node, serial number of a gate → the upstreams that edges were lost to
@@ -18,14 +21,16 @@ do
 
     -- Read the records of nodes that may be blocked. Most are released, and that needs the packed record alone.
     local function load_blocked(ids)
-        local unread, keys, others = {}, {}, {}
+        local unread, keys, others, count_unread = {}, {}, {}, 0
         for n = 1, #ids do
-            if not records[ids[n]] then
-                unread[#unread + 1], keys[#keys + 1] = ids[n], partition .. ':s:' .. ids[n]
+            local id = ids[n]
+            if not records[id] then
+                count_unread = count_unread + 1
+                unread[count_unread], keys[count_unread] = id, partition .. ':s:' .. id
             end
         end
-        for first = 1, #keys, ARGUMENT_BATCH do
-            local found = redis.call('MGET', unpack(keys, first, math.min(first + ARGUMENT_BATCH - 1, #keys)))
+        for first = 1, count_unread, ARGUMENT_BATCH do
+            local found = redis.call('MGET', unpack(keys, first, math.min(first + ARGUMENT_BATCH - 1, count_unread)))
             for n = 1, #found do
                 if found[n] and moved_texts.is_blocked(found[n]) then
                     blocked_texts[unread[first + n - 1]] = found[n]
@@ -48,17 +53,6 @@ do
 
     local function is_blocked(id)
         return blocked_texts[id] or records[id] and records[id][STATE] == 'blocked'
-    end
-
-    -- Of several upstreams it names the first by name.
-    local function reason_of(id, serial)
-        local said = {}
-        for n, upstream in ipairs(because[in_key(id, serial)] or {}) do
-            local name = node_rows[upstream][NODE_ROW_NAME]
-            said[n] = "'" .. name .. "' is " .. records[upstream][STATE]
-        end
-        table.sort(said)
-        return said[1] or 'a node that it needs has ended'
     end
 
     -- Drop the gates that are met. Answers where an impossible gate is, if there is one.
@@ -87,7 +81,7 @@ do
         local node, impossible = nodes[id], drop_met(id)
         if impossible then
             node[NODE_IS_BAD] = node[impossible + GATE_IS_BAD]
-            make_ended(id, record_of(id), 'skipped', nil, reason_of(id, node[impossible + GATE_SERIAL]))
+            beyond.skip(id, record_of(id), because[in_key(id, node[impossible + GATE_SERIAL])])
             skipped = skipped + 1
         elseif not has_gates(node) then
             free[#free + 1], nodes_changed[id] = id, nil
@@ -155,15 +149,17 @@ do
     -- of nodes, serial numbers, wants and upstreams.
     local function edges_of(ids)
         local alone, waiting, serials, wants, upstreams = {}, {}, {}, {}, {}
+        local count_alone, last = 0, 0
         for n = 1, #ids do
             local upstream, row = ids[n], node_rows[ids[n]]
             local won, runs = BITS[records[upstream][STATE]], flow_state(row[NODE_ROW_FLOW]) == 'running'
             for edge = NODE_ROW_WIDTH + 1, #row - 1, 3 do
                 local wanted = row[edge + 2]
                 if runs and wanted >= EDGE_ALONE and bit.band(wanted, won) ~= 0 then
-                    alone[#alone + 1] = row[edge]
+                    count_alone = count_alone + 1
+                    alone[count_alone] = row[edge]
                 else
-                    local last = #waiting + 1
+                    last = last + 1
                     waiting[last], serials[last], wants[last], upstreams[last] = row[edge], row[edge + 1], wanted, upstream
                 end
             end
@@ -173,21 +169,26 @@ do
 
     local function free_blocked(ids)
         load_blocked(ids)
+        local count_free = #free
         for n = 1, #ids do
             if is_blocked(ids[n]) then
-                free[#free + 1] = ids[n]
+                count_free = count_free + 1
+                free[count_free] = ids[n]
             end
         end
     end
 
     -- Count the edges of these ended nodes, and judge who waits for them.
-    local function decide(ids)
+    function decide(ids)
         local counted_at, order = {}, {}
         local alone, waiting, serials, wants, upstreams = edges_of(ids)
+        local at -- that of the gate before, which most edges share
         load_nodes(waiting)
         for n = 1, #waiting do
             local id, serial = waiting[n], serials[n]
-            local at = place_of(nodes[id], serial)
+            if id ~= waiting[n - 1] or serial ~= serials[n - 1] then
+                at = place_of(nodes[id], serial)
+            end
             if at and not count_edge(nodes[id], at, wants[n], upstreams[n]) then
                 note_loss(id, serial, upstreams[n])
             end
@@ -197,19 +198,6 @@ do
         end
         judge(order)
         free_blocked(alone)
-    end
-
-    -- Leave the edges of these ended nodes to `Flows.settle`.
-    local function put_off(ids)
-        local flows = {}
-        for _, id in ipairs(ids) do
-            local flow = node_rows[id][NODE_ROW_FLOW]
-            put('unsettled:' .. flow, id, 1)
-            if not flows[flow] then
-                flows[flow] = true
-                owe(flow, 'settle')
-            end
-        end
     end
 
     -- A priority as text, which a command takes at half the time of a number.
@@ -225,8 +213,8 @@ do
         local before = blocked_texts[id]
         if before then
             local text, queue, task, priority = moved_texts.released(before, seq)
-            pieces[#pieces + 1], blocked_texts[id] = partition .. ':s:' .. id, nil
-            pieces[#pieces + 1] = text
+            local last = #pieces
+            pieces[last + 1], pieces[last + 2], blocked_texts[id] = partition .. ':s:' .. id, text, nil
             return queue, task, priority
         end
         local record = records[id]
@@ -238,23 +226,25 @@ do
     -- Put many blocked nodes at the ends of their lines. It does what `make_ready` does for one job, and
     -- counts line by line: most nodes of a flow are released by dozens.
     local function make_all_ready(ids)
-        local blocked, by_line, pieces = members_of('untimed:blocked'), {}, {}
+        local by_line, pieces = {}, {}
         for n = 1, #ids do
             local id, seq = ids[n], arrive(n % 65536)
             local queue, task, priority = write_released(id, seq, pieces)
             local name = line(queue, task)
             local one = by_line[name]
             if not one then
-                local set = behind('ready', name)
-                one = {count = 0, queue = queue, members = members_of(set)}
+                one = {count = 0, queue = queue, members = {}}
                 by_line[name] = one
-                lines_touched[set] = {queue, task}
+                lines_touched[behind('ready', name)] = {queue, task}
             end
-            blocked[id], one.members[seq .. id] = false, score_of(priority)
+            local at = 2 * one.count
+            one.members[at + 1], one.members[at + 2] = score_of(priority), seq .. id
             one.count = one.count + 1
         end
         ready_made[#ready_made + 1] = pieces
+        leave_all('untimed:blocked', ids)
         for name, one in pairs(by_line) do
+            enter_all(behind('ready', name), one.members)
             count(behind('blocked', name), -one.count)
             count(behind('ready', name), one.count)
             note_line('released', name, one.count)
@@ -265,60 +255,42 @@ do
 
     -- In the order of their ids, which is the order in which they were made.
     local function release_free()
-        local ready = {}
+        local ready, count_ready = {}, 0
         table.sort(free)
-        for _, id in ipairs(free) do
+        for n = 1, #free do
+            local id = free[n]
             local delay = nodes[id] and nodes[id][NODE_DELAY]
-            if delay and delay > 0 then
-                make_wait(id, record_of(id), 'released', 'scheduled', after(delay), 'released')
-            elseif records[id] and records[id][BUCKETS] then
-                make_ready(id, records[id], 'released', arrive(0))
+            if delay and delay > 0 or records[id] and records[id][BUCKETS] then
+                beyond.release(id, record_of(id), delay)
             else
-                ready[#ready + 1] = id
+                count_ready = count_ready + 1
+                ready[count_ready] = id
             end
         end
-        make_all_ready(ready)
+        if count_ready > 0 then
+            make_all_ready(ready)
+        end
         free = {}
     end
 
     -- The nodes that have ended since the last call. A job may have the tie of a node and belong to no
     -- flow: then there is nothing to settle.
     local function next_round()
-        local ids, flows, round = {}, {}, {}
+        local ids, flows, round, last = {}, {}, {}, 0
         for n = settled + 1, #nodes_ended do
-            ids[#ids + 1] = nodes_ended[n]
+            ids[n - settled] = nodes_ended[n]
         end
         settled = #nodes_ended
         load_node_rows(ids)
         for n = 1, #ids do
             local row = node_rows[ids[n]]
             if row then
-                round[#round + 1], flows[#flows + 1] = ids[n], row[NODE_ROW_FLOW]
+                last = last + 1
+                round[last], flows[last] = ids[n], row[NODE_ROW_FLOW]
             end
         end
         load_flows(flows)
         return round
-    end
-
-    -- Owe the cancel of live flows whose parents have ended.
-    local function orphan_flows()
-        for _, parent in ipairs(parents_ended) do
-            for _, flow in ipairs(children_of(parent)) do
-                local row = flow_row(flow)
-                if row and not row[FLOW_FINISHED_AT] then
-                    owe(flow, 'orphan', parent)
-                end
-            end
-        end
-        parents_ended = {}
-    end
-
-    -- Owe that the steps of these jobs are undone.
-    local function owe_undo()
-        for _, id in ipairs(to_undo) do
-            owe(undo_flow(id), 'undo', id)
-        end
-        to_undo = {}
     end
 
     -- Settle the nodes that have ended since the last call, with all that follows.
@@ -327,42 +299,19 @@ do
             local round = next_round()
             count_all_down(round)
             if skipped >= CASCADE_LIMIT then
-                put_off(round)
+                beyond.put_off(round)
             else
                 decide(round)
             end
         end
         release_free()
-        orphan_flows()
-        owe_undo()
+        if #parents_ended > 0 or #to_undo > 0 then
+            beyond.owe_others()
+        end
         for flow in pairs(touched) do
             keep_flow(flow)
         end
         touched = {}
         keep_nodes()
-    end
-
-    -- Go on with what could not be decided before.
-    function settle_flow(flow)
-        local key = partition .. ':unsettled:' .. flow
-        local found, ids, ended, blocked = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}, {}, {}
-        removed[#removed + 1] = key
-        for n = 1, #found, 2 do
-            ids[#ids + 1] = found[n]
-        end
-        load(ids)
-        load_nodes(ids)
-        load_node_rows(ids)
-        for n, id in ipairs(ids) do
-            local state = records[id] and node_rows[id] and records[id][STATE]
-            if ENDED[state] and tonumber(found[2 * n]) == 1 then
-                ended[#ended + 1] = id
-            elseif state == 'blocked' then
-                blocked[#blocked + 1] = id
-            end
-        end
-        judge(blocked)
-        decide(ended)
-        release_ended()
     end
 end
