@@ -13,9 +13,11 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
+from holdfast.limits.model import Concurrency
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.health import Finding, Severity
 from tests.conformance.builders import FAILED, Scene, ids
+from tests.conformance.limiting import through
 from tests.support.backends import opened
 
 COLUMNS = {
@@ -97,3 +99,26 @@ async def test_a_damaged_happening_is_left_out_of_a_life(scene: Scene, file: Pat
         harm(file, "happening", column, job)
         assert await scene.store.jobs.life([job]) == []
         assert (await scene.job(job)).state is JobState.FAILED
+
+
+async def test_a_ready_job_whose_line_is_gone_is_a_problem_until_it_stands_anew(
+    scene: Scene, file: Path
+) -> None:
+    await scene.store.limits.declare({"tenant": Concurrency(9)})
+    others = [await scene.enqueue(), await scene.enqueue(**through("tenant:b"))]
+    lost = await scene.enqueue(**through("tenant:a"))
+    assert (await lineless(scene)).severity is Severity.OK
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("delete from holdfast_line where buckets = 'tenant:a'")
+    found = await lineless(scene)
+    assert (found.severity, found.saw) == (Severity.PROBLEM, f"at least 1: {lost}")
+    assert sorted(ids(await scene.claim(10))) == others
+    await scene.store.jobs.reprioritise([lost], 5)
+    assert (await lineless(scene)).severity is Severity.OK
+    assert ids(await scene.claim(10)) == [lost]
+
+
+async def lineless(scene: Scene) -> Finding:
+    checks = await scene.store.health.check()
+    [found] = [one for one in checks if one.check == "ready jobs without a line"]
+    return found

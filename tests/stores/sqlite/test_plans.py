@@ -93,7 +93,10 @@ def test_a_statement_that_knows_its_jobs_searches_each_place_by_id(
         assert re.fullmatch(rf"SEARCH {table} .*\(job_id=\?\)", step), step
 
 
-OF_A_RANGE = ("jobs", "two places", "no place", "no body", "damaged", "no job", "stray step")
+OF_A_RANGE = (
+    *("jobs", "two places", "no place", "no body", "damaged", "no job", "stray step"),
+    "no line",
+)
 
 
 @pytest.mark.parametrize("check", OF_A_RANGE)

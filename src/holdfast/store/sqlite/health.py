@@ -33,6 +33,10 @@ class Check(NamedTuple):
 
 
 _BUG = "report this as a bug, with these ids"
+_TO_A_LINE = (
+    "no claim finds them until their priority or queue is set again, which puts them in a line; "
+    + _BUG
+)
 _BY_RANGE = (
     Check("two places", "jobs in two places", Severity.PROBLEM, _BUG),
     Check("no place", "jobs in no place", Severity.PROBLEM, _BUG),
@@ -40,6 +44,7 @@ _BY_RANGE = (
     Check("damaged", "damaged jobs", Severity.PROBLEM, "restore the file from a backup"),
     Check("no job", "happenings without a job", Severity.PROBLEM, _BUG),
     Check("stray step", "steps or frames without a job", Severity.PROBLEM, _BUG),
+    Check("no line", "ready jobs without a line", Severity.PROBLEM, _TO_A_LINE),
 )
 _WORKERLESS = Check(
     "no worker",

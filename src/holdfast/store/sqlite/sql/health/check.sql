@@ -75,6 +75,15 @@ from (
 where not exists (select 1 from holdfast_job as j where j.id = r.job_id)
 limit :shown
 
+-- name: no line
+-- A claim finds a job with limits by its line alone.
+select r.job_id
+from holdfast_ready as r
+where r.job_id > :low and r.job_id <= :high
+    and r.line <> 0
+    and not exists (select 1 from holdfast_line as l where l.id = r.line)
+limit :shown
+
 -- name: no worker
 select l.job_id
 from holdfast_lease as l
