@@ -209,14 +209,16 @@ def _succeed_node(tx: Transaction, transition: Transition) -> bool:
     """The same for one node, by the keys of its rows. Unless handlers are very short, the ends of
     nodes come alone, and lists of one take half as long again."""
     sql, job = steps("jobs/finish"), transition.id
-    if (held := tx.row(sql["held node"], (job, transition.fence, int(Tie.NODE)))) is None:
+    held = tx.row(sql["held node"], (job, transition.fence, int(Tie.NODE)))
+    if held is None:
         return False
-    queue, task = held
+    queue, task, has_deadlines, edges, *flow = held
     tx.run(sql["succeed node"], (tx.now, transition.result, job))
     leave(tx, JobState.RUNNING, [job])
     tx.count(queue, task, JobState.RUNNING, JobState.SUCCEEDED, What.SUCCEEDED)
-    _drop_any_deadlines(tx, to_json([job]))
-    settle_success(tx, job)
+    if has_deadlines:
+        tx.run(sql["drop deadlines"], (to_json([job]),))
+    settle_success(tx, job, edges, flow)
     return True
 
 

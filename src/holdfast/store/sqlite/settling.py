@@ -87,12 +87,9 @@ def settle_successes(tx: Transaction, ids: str) -> None:
     _count_successes(tx, ids, running, tx.rows(sql["gates behind successes"], (ids,)))
 
 
-def settle_success(tx: Transaction, job: str) -> None:
-    """The same for one node."""
+def settle_success(tx: Transaction, job: str, edges: str | None, flow: Sequence[Any]) -> None:
+    """The same for one node, of which the edges and the flow are known: `jobs/finish`."""
     sql = steps("flows/settle")
-    if (node := tx.row(sql["node"], (job,))) is None:
-        return
-    edges, *flow = node
     tx.run(sql["one succeeded"], (flow[0],))
     running = _running_of(tx, [flow])
     if edges is not None:

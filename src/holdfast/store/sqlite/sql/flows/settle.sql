@@ -19,15 +19,6 @@ from (
 where holdfast_flow.id = ended.flow_id
 returning id, state, open, failed, cancel_asked, keep, parent, finished_at
 
--- name: node
--- Its edges, and its flow as it is once the node is taken from the live ones.
-select
-    n.edges,
-    f.id, f.state, f.open - 1, f.failed, f.cancel_asked, f.keep, f.parent, f.finished_at
-from holdfast_node as n
-cross join holdfast_flow as f on f.id = n.flow_id
-where n.job_id = ?
-
 -- name: one succeeded
 update holdfast_flow set open = open - 1 where id = ?
 

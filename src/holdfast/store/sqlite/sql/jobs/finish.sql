@@ -73,8 +73,16 @@ cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.tie
 left join holdfast_deadline as d on d.job_id = p.job_id
 
 -- name: held node
--- Looked at before it is written to: a statement that returns what it changes takes twice as long.
-select queue, task from holdfast_lease where job_id = ? and fence = ? and ties = ?
+-- All that the end of one node has to know: of its lease, whether any job has a deadline, its edges,
+-- and its flow as it is once the node is taken from the live ones. Looked at before it is written to:
+-- a statement that returns what it changes takes twice as long.
+select
+    l.queue, l.task, exists (select 1 from holdfast_deadline), n.edges,
+    f.id, f.state, f.open - 1, f.failed, f.cancel_asked, f.keep, f.parent, f.finished_at
+from holdfast_lease as l
+cross join holdfast_node as n on n.job_id = l.job_id
+cross join holdfast_flow as f on f.id = n.flow_id
+where l.job_id = ? and l.fence = ? and l.ties = ?
 
 -- name: succeed node
 insert into holdfast_outcome (
