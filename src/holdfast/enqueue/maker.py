@@ -13,7 +13,7 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
 from holdfast.job.ids import new_job_id
-from holdfast.job.passing import LineRule, Passed
+from holdfast.job.passing import LineRule
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.ties import PERMITS
@@ -30,10 +30,11 @@ class JobMaker:
         self._signature = signature
         self._id = None if options.id is None else check_job_id(options.id)
         _check_chosen(task, options.unique, signature)
-        self._line = options.line
-        self._stands_in_line = bool(self._line)
-        _check_keys(task, self._line, signature)
-        named = {name for _, name in self._line.arguments}
+        line = options.line
+        self._stands_in_line = bool(line)
+        _check_keys(task, line, signature)
+        self._find_line = line.finder(task)
+        named = {name for _, name in line.arguments}
         self._read_line = self._given if signature is None else signature.reader_of(named)
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
@@ -63,10 +64,8 @@ class JobMaker:
         )
         if not self._stands_in_line:
             return NewJob(*given)
-        return NewJob(*given, PERMITS, False, *self._passed(args), options.weight)
-
-    def _passed(self, args: str) -> Passed:
-        return self._line.passed(self._task, self._read_line(args))
+        line = self._find_line(self._read_line(args))
+        return NewJob(*given, PERMITS, False, *line, options.weight)
 
     def _given(self, args: str) -> dict[str, Any]:
         """The arguments of a call. If the signature is known, defaults are filled in, so that a

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -176,18 +176,13 @@ def require_own_name(name: object) -> None:
 def _checked_key(limit: str, key: object) -> str:
     """A key that every store can keep. Takes travel to the store in batches: one that the store
     refuses would fail those of other jobs."""
-    if not isinstance(key, str) or not _is_key(key):
-        expected = f"at most {LONGEST_KEY} characters of text, none of them a control character"
-        raise BadOption(f"key of limit {limit!r}", expected, key)
-    return key
-
-
-def _is_key(text: str) -> bool:
-    if len(text) > LONGEST_KEY:
-        return False
-    if text.isascii() and text.isprintable():  # nearly all keys, and sooner known
-        return True
-    return not _CONTROL.search(text) and checks.is_encodable(text)
+    if isinstance(key, str) and len(key) <= LONGEST_KEY:
+        if key.isascii() and key.isprintable():  # nearly all keys, and sooner known
+            return key
+        if not _CONTROL.search(key) and checks.is_encodable(key):
+            return key
+    expected = f"at most {LONGEST_KEY} characters of text, none of them a control character"
+    raise BadOption(f"key of limit {limit!r}", expected, key)
 
 
 def path_of(bucket: str) -> tuple[str, ...]:
@@ -293,6 +288,29 @@ class LineRule(msgspec.Struct, frozen=True, omit_defaults=True):
                     yield f"key or cost of limit {one.limit!r}", name
         for name in () if self.fair is None else arguments_of(self.fair):
             yield "fair", name
+
+    @property
+    def _is_one_argument(self) -> bool:
+        """Whether a line is one bucket, whose key is one argument, at the cost of 1."""
+        if len(self.limits) != 1 or self.cost or self.fair or self.requires:
+            return False
+        [one] = self.limits
+        return one.key is not None and "{" not in one.key and one.cost == 1 and not one.is_path
+
+    def finder(self, task: str) -> Callable[[Mapping[str, Any]], Passed]:
+        """Says what `passed` says, to whoever asks it of many calls of a task. Of a line that is
+        one argument, which nearly all are, it takes half of the time."""
+        if not self._is_one_argument:
+            return partial(self.passed, task)
+        [one] = self.limits
+        limit, name = one.limit, str(one.key)
+
+        def found(arguments: Mapping[str, Any]) -> Passed:
+            return Passed(
+                f"{limit}:{_checked_key(limit, _key_value(task, limit, name, arguments))}"
+            )
+
+        return found
 
     def passed(self, task: str, arguments: Mapping[str, Any]) -> Passed:
         """The line in which a call with these arguments stands, and what it costs there."""

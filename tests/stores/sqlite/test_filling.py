@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from holdfast.store.sqlite.scripts import ROWS_TOGETHER
+from holdfast.store.sqlite.scripts import ROWS_ALIKE, ROWS_TOGETHER
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 INSERT = "insert into kept (id, name)\nvalues (?, ?)"
@@ -44,3 +44,18 @@ def test_a_row_that_cannot_be_inserted_fails_as_it_does_alone(
             insert(INSERT, rows)
         connection.execute("rollback")
         assert _rows(connection) == []
+
+
+ALIKE = """
+with new (id) as (values (?))
+insert or fail into kept (id, name)
+select n.id, ? from new as n
+"""
+
+
+@pytest.mark.parametrize("count", [0, 1, ROWS_TOGETHER, ROWS_ALIKE, 2 * ROWS_ALIKE + 43])
+def test_every_row_is_inserted_once_with_what_all_share(
+    connection: sqlite3.Connection, count: int
+) -> None:
+    Transaction(connection.cursor(), 0).fill_alike(ALIKE, [(n,) for n in range(count)], ("all",))
+    assert _rows(connection) == [(n, "all") for n in range(count)]

@@ -25,6 +25,7 @@ from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
+from holdfast.job.unique import Unique
 from holdfast.limits.model import Budget, Concurrency, Rate
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict, Want
@@ -400,6 +401,22 @@ async def test_many_jobs_of_few_kinds_are_written_as_each_would_be_alone(
     theatre = Theatre(tmp_path, jobs)
     assert await theatre.play("batch", together) == await theatre.play("alone", one_by_one)
     assert written == [31, 20]
+
+
+async def test_many_jobs_with_limits_are_written_as_each_would_be_alone(tmp_path: Path) -> None:
+    """Lines are numbered by queue, priority and task: jobs of one stand together here."""
+    alone = through("tenant:a")
+    jobs = [new_job(unique=Unique("key"), **alone)]  # such a job is written before the others
+    jobs += [new_job(args=f"[{n}]", **through(f"tenant:{n % 7}")) for n in range(240)]
+    jobs += [new_job(**through('tenant:ä"', "github:", weight=n)) for n in (3, 5)]
+    jobs += [new_job(**at_cost({"tokens:a": n})) for n in (1, 30, 1)]
+    jobs += [new_job(blocked=True, **alone), new_job(delay=5.0, **alone)]
+    needy = through("tenant:1", labels=["gpu"], fair="org", weight=2)
+    jobs += [new_job(tags=("a",), headers='{"x":"y"}', **needy)]
+    jobs += [new_job(ties=int(Tie.PERMITS)), new_job()]
+    jobs += [new_job(task="t2", **through(f"tenant:{n}")) for n in range(30)]
+    theatre = Theatre(tmp_path, jobs)
+    assert await theatre.play("batch", together) == await theatre.play("alone", one_by_one)
 
 
 @pytest.mark.parametrize("priority", [0, 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import assert_never
 
 from holdfast.job.ends import Cancelled
@@ -22,7 +22,7 @@ from holdfast.store.sqlite.limited import KeptLine, stand
 from holdfast.store.sqlite.operating import edit, reschedule
 from holdfast.store.sqlite.places import at, take_numbers
 from holdfast.store.sqlite.reading import live
-from holdfast.store.sqlite.rows import after, to_json, to_json_object, to_micros
+from holdfast.store.sqlite.rows import after, to_json, to_json_object, to_micros, to_text
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import NOWHERE, Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
@@ -35,6 +35,7 @@ SHORT_ARGS = 256
 """Longer arguments, which SQLite has to take out of a JSON text, take longer than rows do."""
 
 _line = itemgetter(1, 2, 4, 8)  # of a narrow row: queue, priority, task, ties
+_shared = attrgetter("task", *SHARED)
 _body_values = body_reader(flat=to_json, empty=None)
 _shared_values = body_reader(SHARED, flat=to_json, empty=None)
 
@@ -168,19 +169,29 @@ def _kept(jobs: Sequence[NewJob]) -> dict[str, KeptLine]:
 
 
 def _write_bodies(tx: Transaction, jobs: Sequence[NewJob], kept: Mapping[str, KeptLine]) -> None:
-    sql, now = steps("jobs/insert"), tx.now
-    plain = [job for job in jobs if job.id not in kept] if kept else jobs
-    if len(plain) >= MANY_ALIKE and _are_of_few_kinds(plain[:MANY_ALIKE]):
-        plain = _write_kinds(tx, plain)
-    tx.fill(sql["body"], [_body(job, now) for job in plain])
     if kept:
-        passing = [(*_body(job, now), to_json(kept[job.id])) for job in jobs if job.id in kept]
-        tx.each(sql["body that passes"], passing)
+        _write_passing(tx, [job for job in jobs if job.id in kept], kept)
+        jobs = [job for job in jobs if job.id not in kept]
+    if len(jobs) >= MANY_ALIKE and _are_of_few_kinds(jobs[:MANY_ALIKE]):
+        jobs = _write_kinds(tx, jobs)
+    tx.fill(steps("jobs/insert")["body"], [_body(job, tx.now) for job in jobs])
+
+
+def _write_passing(tx: Transaction, jobs: Sequence[NewJob], kept: Mapping[str, KeptLine]) -> None:
+    """Write the bodies of jobs with limits. Most jobs of a batch are of one kind, and differ in
+    their ids, in their arguments and in what they pass."""
+    kinds: dict[Row, list[NewJob]] = {}
+    for job in jobs:
+        kinds.setdefault(_shared(job), []).append(job)
+    for alike in kinds.values():
+        rows = [(job.id, *_key_columns(job), job.args, to_text(kept[job.id])) for job in alike]
+        kind = kind_of(alike[0])
+        tx.fill_alike(steps("jobs/insert")["bodies that pass"], rows, (tx.now, *kind))
 
 
 def _are_of_few_kinds(first: Sequence[NewJob]) -> bool:
     """Whether it is worth looking for kinds. The first jobs of a batch tell of all."""
-    return len(set(map(kind_of, first))) * 4 <= len(first)
+    return len(set(map(_shared, first))) * 4 <= len(first)
 
 
 def _write_kinds(tx: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:
@@ -193,12 +204,12 @@ def _write_kinds(tx: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:
         if len(job.args) > SHORT_ARGS:
             left.append(job)
         else:
-            kinds.setdefault(kind_of(job), []).append(job)
-    for kind, alike in kinds.items():
+            kinds.setdefault(_shared(job), []).append(job)
+    for alike in kinds.values():
         if len(alike) < MANY_ALIKE:
             left += alike
         else:
-            write_alike(tx, kind, {job.id: job.args for job in alike})
+            write_alike(tx, kind_of(alike[0]), {job.id: job.args for job in alike})
     return left
 
 
@@ -247,9 +258,12 @@ def _count(tx: Transaction, place: JobState, rows: Sequence[Row]) -> None:
 
 
 def _body(job: NewJob, now: int) -> Row:
+    return (job.id, job.task, now) + _key_columns(job) + _body_values(job)  # noqa: RUF005 (half the time)
+
+
+def _key_columns(job: NewJob) -> Row:
     unique = job.unique
-    key, states = (None, None) if unique is None else (unique.key, states_of(unique))
-    return (job.id, job.task, now, key, states) + _body_values(job)  # noqa: RUF005 (half the time)
+    return (None, None) if unique is None else (unique.key, states_of(unique))
 
 
 def _due(job: NewJob, now: int) -> int:

@@ -8,7 +8,7 @@ at jobs. A line has a row as long as jobs stand in it; the claim that finds it e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from operator import itemgetter
 
 import msgspec
 
@@ -21,12 +21,13 @@ from holdfast.store.sqlite.transaction import Row, Transaction
 
 LIMITED = int(Tie.PERMITS)
 NO_LINE = 0
-_QUEUE, _PRIORITY, _TASK, _TIES = 1, 2, 4, 8  # of a row of `holdfast_ready` without its line
+_SEQ, _TIES = 3, 8  # of a row of `holdfast_ready` without its line
+_place = itemgetter(1, 2, 4)
+_FACTS = slice(5, None)  # what lies behind the place
 _Place = tuple[str, int, str]  # queue, priority and task
-_Line = tuple[str, int, str, str]  # the same, and the buckets
 
 
-class KeptLine(NamedTuple):
+class KeptLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a job passes, as it was enqueued."""
 
     buckets: str
@@ -64,18 +65,29 @@ def stand(
     """Put jobs with limits in their lines. A job may have the tie and pass no bucket: it stands
     where jobs without limits do. A job that stands before others, `at_old_places`, may be able to
     begin where the one behind it is not."""
-    names = [_line_of(row, kept) for row in rows]
-    lines = _lines(tx, rows, names, kept)
-    numbers = [NO_LINE if name is None else lines[name].id for name in names]
-    standing = [(*row, number) for row, number in zip(rows, numbers, strict=True)]
-    tx.each(steps("parts/limited")["stand"], standing)
+    parked: list[Row] = []
+    for place, some in _by_place(rows).items():
+        passing = [kept.get(row[0]) for row in some]
+        lines = _lines(tx, place, passing)
+        numbers = [NO_LINE if one is None else lines[one.buckets].id for one in passing]
+        standing = [
+            (row[0], row[_SEQ], number, *row[_FACTS])
+            for row, number in zip(some, numbers, strict=True)
+        ]
+        tx.fill_alike(steps("parts/limited")["stand"], standing, place)
+        parked += [(one.id, one.parked_at, place[0]) for one in lines.values() if one.parked_at]
     if at_old_places:
-        _open(
-            tx, [(one.id, one.parked_at, line[0]) for line, one in lines.items() if one.parked_at]
-        )
+        _open(tx, parked)
 
 
-class _Known(NamedTuple):
+def _by_place(rows: Iterable[Row]) -> dict[_Place, list[Row]]:
+    found: dict[_Place, list[Row]] = {}
+    for row in rows:
+        found.setdefault(_place(row), []).append(row)
+    return found
+
+
+class _Known(msgspec.Struct, frozen=True, gc=False):
     """A line that has a row, and the bucket where it is parked."""
 
     id: int
@@ -84,40 +96,23 @@ class _Known(NamedTuple):
     parked_at: str | None
 
 
-def _line_of(row: Row, kept: Mapping[str, KeptLine]) -> _Line | None:
-    passes = kept.get(row[0])
-    return passes and (row[_QUEUE], row[_PRIORITY], row[_TASK], passes.buckets)
-
-
-def _lines(
-    tx: Transaction,
-    rows: Sequence[Row],
-    names: Sequence[_Line | None],
-    kept: Mapping[str, KeptLine],
-) -> dict[_Line, _Known]:
-    """The lines of these jobs, which are added if they are absent. A line has the weight of the job
-    that came last. All lines of one queue, priority and task are found by one statement."""
-    wanted: dict[_Line, KeptLine] = {}
-    for row, name in zip(rows, names, strict=True):
-        if name is not None:
-            passes, before = kept[row[0]], wanted.get(name)
-            if before is not None and before.costs is not None and passes.costs is None:
-                passes = passes._replace(costs=before.costs)
-            wanted[name] = passes
-    places: dict[_Place, dict[str, KeptLine]] = {}
-    for (queue, priority, task, buckets), passes in wanted.items():
-        places.setdefault((queue, priority, task), {})[buckets] = passes
-    return {
-        (*place, buckets): one
-        for place, named in places.items()
-        for buckets, one in _found_or_added(tx, place, named).items()
-    }
+def _lines(tx: Transaction, place: _Place, passing: Iterable[KeptLine | None]) -> dict[str, _Known]:
+    """The lines of jobs of one place that pass these, by their buckets. They are added if they are
+    absent. A line has the weight of the job that came last."""
+    wanted: dict[str, KeptLine] = {}
+    for one in passing:
+        if one is None:
+            continue
+        before = wanted.get(one.buckets) if one.costs is None else None
+        costs = one.costs if before is None else before.costs
+        wanted[one.buckets] = KeptLine(one.buckets, costs, one.weight) if costs else one
+    return _found_or_added(tx, place, wanted) if wanted else {}
 
 
 def _found_or_added(
     tx: Transaction, place: _Place, named: Mapping[str, KeptLine]
 ) -> dict[str, _Known]:
-    rows = tx.rows(steps("parts/limited")["find"], (*place, to_json(named)))
+    rows = tx.rows(steps("parts/limited")["find"], (to_json(named), *place))
     found = {buckets: _Known(*facts) for buckets, *facts in rows}
     for buckets, one in found.items():
         passes = named[buckets]
@@ -132,19 +127,20 @@ def _found_or_added(
 def _added(tx: Transaction, place: _Place, missing: Sequence[KeptLine]) -> dict[str, _Known]:
     sql = steps("parts/limited")
     [(first, turn)] = tx.rows(sql["next"], place[:2])
-    tx.each(sql["add"], [(n, turn, *_row(place, one)) for n, one in enumerate(missing, first)])
+    rows = [(n, *_columns(one)) for n, one in enumerate(missing, first)]
+    tx.fill_alike(sql["add"], rows, (turn, *place))
     return {
         one.buckets: _Known(n, one.weight, one.costs is not None, None)
         for n, one in enumerate(missing, first)
     }
 
 
-def _row(place: _Place, passes: KeptLine) -> Row:
-    """Of a new line."""
-    fair, labels = fair_in(passes.buckets), labels_in(passes.buckets)
+def _columns(passes: KeptLine) -> Row:
+    """Of a new line. As numbers: sqlite3 takes twice as long to bind a truth value."""
+    buckets, costly = passes.buckets, passes.costs is not None
+    labels = labels_in(buckets)
     needed = to_json(sorted(labels)) if labels else None
-    facts = (passes.costs is not None, is_aside(passes.buckets), fair, needed)
-    return (*place, passes.buckets, *facts, fair, passes.weight)
+    return buckets, +costly, +is_aside(buckets), fair_in(buckets), needed, passes.weight
 
 
 def _change(tx: Transaction, line: int, passes: KeptLine, costly: int) -> None:
@@ -158,7 +154,8 @@ def stand_aside(
     """Move jobs of one line that all cost the same, and more than a bucket ever lets pass, to a
     line of their own; answers its number."""
     text = aside(passes.buckets, passes.costs or "")
-    [found] = _found_or_added(tx, place, {text: passes._replace(buckets=text)}).values()
+    own = KeptLine(text, passes.costs, passes.weight)
+    [found] = _found_or_added(tx, place, {text: own}).values()
     values = [(found.id, line, *place[:2], seq) for seq in seqs]
     tx.each(steps("parts/limited")["stand aside"], values)
     return found.id

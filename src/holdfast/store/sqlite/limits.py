@@ -113,7 +113,8 @@ class SqliteLimits(Verbs):
         if not ids:
             return {}
         rows = await self._writer.read(lambda tx: tx.rows(script("limits/of"), (to_list(ids),)))
-        return {JobId(job): Passed(*kept_line(text)[:2]) for job, text in rows}
+        kept = {JobId(job): kept_line(text) for job, text in rows}
+        return {job: Passed(one.buckets, one.costs) for job, one in kept.items()}
 
     async def get(self, buckets: Collection[str]) -> list[BucketInfo]:
         return await self._writer.read(lambda tx: _look(tx, buckets)) if buckets else []

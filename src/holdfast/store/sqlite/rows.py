@@ -73,6 +73,11 @@ def to_json_object(values: Mapping[Any, object]) -> str:
     return _encoder.encode(values).decode()
 
 
+def to_text(value: object) -> str:
+    """One value as JSON."""
+    return _encoder.encode(value).decode()
+
+
 def to_texts(text: str | None) -> tuple[str, ...]:
     """Tags from JSON. A text that is no list of tags, which only another program can have written,
     is shown as one tag."""

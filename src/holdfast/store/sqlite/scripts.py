@@ -25,9 +25,12 @@ BODY_WORDS = {
     "{{body of j}}": ", ".join(f"j.{name}" for name in BODY),
     "{{body values}}": ", ".join("?" * len(BODY)),
     "{{shared}}": ", ".join(SHARED),
+    "{{shared values}}": ", ".join("?" * len(SHARED)),
     "{{shared named}}": ", ".join(f":{name}" for name in SHARED),
 }
 ROWS_TOGETHER = 20
+ROWS_ALIKE = 100
+_LISTED = re.compile(r"\(values (\(.+?\))\)")
 _PART = re.compile(r"\{\{(parts/\w+)\}\}")
 
 
@@ -58,6 +61,12 @@ def together(sql: str) -> str:
     head, values = sql.rsplit("values", 1)
     rows = ", ".join([values.strip()] * ROWS_TOGETHER)
     return f"{head.replace('insert', 'insert or fail', 1)}values {rows}"
+
+
+@cache
+def alike(sql: str, rows: int) -> str:
+    """A statement that inserts the row of its `(values (?, …))`, as one that inserts so many."""
+    return _LISTED.sub(lambda row: f"(values {', '.join([row[1]] * rows)})", sql)
 
 
 def statements(text: str) -> list[str]:

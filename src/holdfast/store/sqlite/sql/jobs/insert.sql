@@ -27,9 +27,10 @@ select e.key, :queue, :priority, e.value, :task, 0, 0, 0, :ties, :now from json_
 insert or fail into holdfast_blocked (job_id, queue, priority, seq, task, attempts, crashes, fence, ties)
 select e.key, :queue, :priority, e.value, :task, 0, 0, 0, :ties from json_each(:seqs) as e
 
--- name: body that passes
-insert into holdfast_job (id, task, created_at, unique_key, unique_states, {{body}}, passes)
-values (?, ?, ?, ?, ?, {{body values}}, ?)
+-- name: bodies that pass
+with body (id, unique_key, unique_states, args, passes) as (values (?, ?, ?, ?, ?))
+insert or fail into holdfast_job (id, created_at, task, {{shared}}, unique_key, unique_states, args, passes)
+select b.id, ?, ?, {{shared values}}, b.unique_key, b.unique_states, b.args, b.passes from body as b
 
 -- name: deadline
 insert into holdfast_deadline (job_id, at) values (?, ?)

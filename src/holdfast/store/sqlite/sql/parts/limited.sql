@@ -1,6 +1,7 @@
 -- name: find
-select buckets, id, weight, costly, parked_at from holdfast_line
-where queue = ? and priority = ? and task = ? and buckets in (select value from json_each(?))
+select l.buckets, l.id, l.weight, l.costly, l.parked_at
+from json_each(?) as wanted
+cross join holdfast_line as l on l.queue = ? and l.priority = ? and l.task = ? and l.buckets = wanted.value
 
 -- name: next
 -- The number and the turn of a new line of this queue and priority.
@@ -9,8 +10,12 @@ select
     coalesce((select turn from holdfast_turn where queue = ? and priority = ?), 0)
 
 -- name: add
-insert into holdfast_line (id, turn, queue, priority, task, buckets, costly, aside, fair, labels, weight)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce((select weight from holdfast_weight where fair = ?), ?))
+with new (id, buckets, costly, aside, fair, labels, weight) as (values (?, ?, ?, ?, ?, ?, ?))
+insert or fail into holdfast_line (id, turn, queue, priority, task, buckets, costly, aside, fair, labels, weight)
+select
+    n.id, ?, ?, ?, ?, n.buckets, n.costly, n.aside, n.fair, n.labels,
+    coalesce((select w.weight from holdfast_weight as w where w.fair = n.fair), n.weight)
+from new as n
 
 -- name: change
 update holdfast_line
@@ -18,11 +23,15 @@ set weight = coalesce((select w.weight from holdfast_weight as w where w.fair = 
 where id = :id
 
 -- name: stand
-insert into holdfast_ready (
+with standing (job_id, seq, line, attempts, crashes, fence, ties, ready_at) as (values (?, ?, ?, ?, ?, ?, ?, ?))
+insert or fail into holdfast_ready (
     job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
     ready_at, line
 )
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+select
+    s.job_id, ?, ?, s.seq, ?, s.attempts, s.crashes, s.fence, s.ties,
+    s.ready_at, s.line
+from standing as s
 
 -- name: stand aside
 update holdfast_ready set line = ? where line = ? and queue = ? and priority = ? and seq = ?
