@@ -35,8 +35,7 @@ from holdfast.store.valkey.flow_reading import ValkeyFlowReading
 from holdfast.store.valkey.inserting import (
     CALLED_FROM_ELSEWHERE,
     KEYED_AND_LIMITED,
-    require_beside_keys,
-    require_limited_at_home,
+    require_in_reach,
 )
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.replies import paired
@@ -237,8 +236,7 @@ def require_one_partition(connections: Connections, flow: NewFlow) -> None:
     if flow.parent is not None:
         require_beside_flow(connections, flow.id, [flow.parent])
         require_home(connections, flow.id, [node.job for node in flow.nodes])
-    require_beside_keys(connections, [node.job for node in flow.nodes])
-    require_limited_at_home(connections, [node.job for node in flow.nodes])
+    require_in_reach(connections, [node.job for node in flow.nodes])
     require_beside_flow(connections, flow.id, (node.job.id for node in flow.nodes))
 
 

@@ -62,8 +62,7 @@ class ValkeyInserting(ValkeyVerbs):
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         if not jobs:
             return []
-        require_beside_keys(self._connections, jobs)
-        require_limited_at_home(self._connections, jobs)
+        require_in_reach(self._connections, jobs)
         if self._connections.options.partitions == 1 and len(jobs) <= INSERT_BATCH:
             return await self._insert_batch(0, "", list(enumerate(jobs)))
         answers: Answers = []
@@ -129,36 +128,38 @@ def _all_taken(answers: Answers, refusals: list[StoreError]) -> list[Inserted]:
     raise PartlyInserted(answers, refusals[0]) from refusals[0]
 
 
-def require_beside_keys(connections: Connections, jobs: Sequence[NewJob]) -> None:
-    count = connections.options.partitions
-    if count == 1:
-        return
-    for job in jobs:
-        if job.unique is None:
-            continue
-        if connections.partition_of(job.id) != partition_bits(job.unique.key) % count:
-            raise BadOption(
-                f"id of a job with the unique key {job.unique.key!r}",
-                "one that new_job_id(beside=key) mints: in a store of several partitions a job "
-                "lies where its key does (leave the id out)",
-                job.id,
-            )
-
-
-def require_limited_at_home(connections: Connections, jobs: Sequence[NewJob]) -> None:
-    """One script has to see a job and all its buckets, and one a job and its unique key."""
+def require_in_reach(connections: Connections, jobs: Sequence[NewJob]) -> None:
+    """One script has to see a job and its unique key, and one a job and all its buckets."""
     if connections.options.partitions == 1:
         return
     for job in jobs:
-        if job.buckets and job.unique is not None:
-            raise NotCapable("valkey", KEYED_AND_LIMITED)
-        if job.buckets and connections.partition_of(job.id) != HOME:
-            raise BadOption(
-                "id of a job that passes limits",
-                "one that new_job_id(limited=True) mints, or of a flow, new_flow_id(limited=True): "
-                "in a store of several partitions such a job lies where all buckets are",
-                job.id,
-            )
+        if job.unique is not None:
+            _require_beside_key(connections, job, job.unique.key)
+    for job in jobs:
+        if job.buckets:
+            _require_at_home(connections, job)
+
+
+def _require_beside_key(connections: Connections, job: NewJob, key: str) -> None:
+    if connections.partition_of(job.id) != partition_bits(key) % connections.options.partitions:
+        raise BadOption(
+            f"id of a job with the unique key {key!r}",
+            "one that new_job_id(beside=key) mints: in a store of several partitions a job "
+            "lies where its key does (leave the id out)",
+            job.id,
+        )
+
+
+def _require_at_home(connections: Connections, job: NewJob) -> None:
+    if job.unique is not None:
+        raise NotCapable("valkey", KEYED_AND_LIMITED)
+    if connections.partition_of(job.id) != HOME:
+        raise BadOption(
+            "id of a job that passes limits",
+            "one that new_job_id(limited=True) mints, or of a flow, new_flow_id(limited=True): "
+            "in a store of several partitions such a job lies where all buckets are",
+            job.id,
+        )
 
 
 def _lines(jobs: list[Placed]) -> tuple[str, list[object]]:
@@ -167,9 +168,9 @@ def _lines(jobs: list[Placed]) -> tuple[str, list[object]]:
     plain, or an id comes twice. All values stand in one list, because Lua makes a list of many
     short ones slowly."""
     lines: dict[tuple[str, str, int, float | None, str | None, str | None, int], list[object]] = {}
-    is_plain = jobs[0][1].is_plain
+    is_limited = jobs[0][1].buckets is not None
     for index, job in jobs:
-        if not (job.is_plain if is_plain else job.is_plain_with_permits):
+        if not (job.is_plain_with_permits if is_limited else job.is_plain):
             return "", []
         timeout = readable_part(job.policy).timeout
         of_line = (job.buckets, job.costs, job.weight)
@@ -180,7 +181,7 @@ def _lines(jobs: list[Placed]) -> tuple[str, list[object]]:
         line += (job.id, nested(body(job, index)), index)
     if len(jobs) > 1 and len({job.id for _, job in jobs}) < len(jobs):
         return "", []
-    verb = "jobs/insert_ready" if is_plain else "jobs/insert_limited"
+    verb = "jobs/insert_limited" if is_limited else "jobs/insert_ready"
     flat: list[object] = []
     for shared, line in lines.items():
         flat += astuple(_line(*shared, len(line)))

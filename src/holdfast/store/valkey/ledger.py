@@ -20,8 +20,7 @@ from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
 from holdfast.store.valkey.errors import connection_lost
 from holdfast.store.valkey.inserting import (
     job_row,
-    require_beside_keys,
-    require_limited_at_home,
+    require_in_reach,
 )
 from holdfast.store.valkey.layout import PlanRow
 from holdfast.store.valkey.moments import to_datetime
@@ -162,8 +161,7 @@ def _require_beside_schedules(connections: Connections, plans: Sequence[Plan]) -
     if connections.options.partitions == 1:
         return
     jobs = [(plan, job) for plan in plans if (job := _job(plan)) is not None]
-    require_beside_keys(connections, [job for _, job in jobs])
-    require_limited_at_home(connections, [job for _, job in jobs])
+    require_in_reach(connections, [job for _, job in jobs])
     for plan, job in jobs:
         _require_beside(connections, plan, "a job", job.id)
     for plan in plans:
