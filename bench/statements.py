@@ -24,7 +24,9 @@ async def sent_to_postgres(place: OnPostgres, seconds: float) -> float:
 async def sent_to_valkey(place: OnValkey, seconds: float) -> float:
     """Per second. What a script calls is part of the one command that called the script."""
     parts = urlsplit(place.url)
-    client = Redis(host=parts.hostname or "localhost", port=parts.port or 6379, protocol=2)
+    client = Redis(
+        host=parts.hostname or "localhost", port=parts.port or 6379, protocol=2, socket_timeout=None
+    )
     count = 0
     try:
         async with client.monitor() as monitor:

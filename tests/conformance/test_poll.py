@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.job.ends import WasSuspended
+from holdfast.flow.model import CloseWhat
+from holdfast.job.ends import WasSuspended, WorkerLost
 from holdfast.store.contract.workers import LATELY, News
 from tests.conformance.builders import QUEUE, RAISED, TASK, Scene, new_worker
 from tests.conformance.planning import definition
+from tests.support.flows import new_flow
 
 
 async def polled(scene: Scene) -> News:
@@ -104,3 +106,32 @@ async def test_a_poll_counts_the_live_workers(scene: Scene) -> None:
     scene.clock.advance(6)
     await scene.hire(lease=5)
     assert (await polled(scene)).replicas == 2
+
+
+async def test_a_poll_tells_of_a_worker_whose_lease_has_lapsed(scene: Scene) -> None:
+    """Time alone brings it: nothing was written since the poll before."""
+    await scene.hire(lease=5)
+    assert not (await polled(scene)).lapsed
+    scene.clock.advance(6)
+    assert (await polled(scene)).lapsed
+
+
+async def test_a_poll_no_longer_tells_of_a_lapsed_worker_that_was_swept(scene: Scene) -> None:
+    worker = await scene.hire(lease=5)
+    claimed = await scene.running(worker=worker)
+    scene.clock.advance(66)
+    await scene.store.workers.sweep(10, 60.0)
+    assert (await polled(scene)).lapsed, "it holds a job"
+    await scene.reclaim(await scene.live(claimed.id), WorkerLost())
+    await scene.store.workers.sweep(10, 60.0)
+    assert not (await polled(scene)).lapsed
+
+
+async def test_a_poll_tells_while_flows_owe_something(scene: Scene) -> None:
+    assert not (await polled(scene)).errands
+    flow = new_flow({"a": []})
+    await scene.store.flows.start([flow])
+    await scene.store.flows.close([flow.id], CloseWhat.ALL)
+    assert (await polled(scene)).errands
+    await scene.store.flows.done([one.id for one in await scene.store.flows.errands(10)])
+    assert not (await polled(scene)).errands

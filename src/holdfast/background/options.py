@@ -18,17 +18,17 @@ def _nobody() -> None:
 class ReconcileOptions:
     """Settings of all reconcilers, in seconds unless the name says otherwise.
 
-    The defaults keep a lone idle replica below one statement a second. Only `lapsed_leases` sweeps
-    about that often, because nothing announces the death of a worker. `promotion` and `deadline`
-    sleep until the next due time, at most for their interval; if something is due earlier, a poll
-    of the worker wakes them. In a fleet each replica waits longer (`Replicas`).
+    The defaults keep a lone idle replica below one statement a second. Polls of the worker wake
+    `lapsed_leases` when a worker has died, and `errands` while there are some. `promotion` and
+    `deadline` sleep until the next due time, at most for their interval; if something is due
+    earlier, a poll wakes them. In a fleet each replica waits longer (`Replicas`).
 
     `owner` is the name under which leadership is held. `worker` gives the id of this process's
     worker at this moment: a worker that lost its lease gets a new id.
     """
 
     batch: int = 500
-    lapsed_leases: float = 1.5
+    lapsed_leases: float = 5.0
     attempt_timeout: float = 10.0
     timeout_slack: float = 5.0
     deadline: float = 30.0
@@ -36,7 +36,7 @@ class ReconcileOptions:
     retention: float = 60.0
     tally: float = 10.0
     rollup: float = 30.0
-    errands: float = 5.0
+    errands: float = 30.0
     flow_drift: float = 30.0
     parent_drift: float = 30.0
     signal_drift: float = 30.0

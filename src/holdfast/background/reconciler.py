@@ -55,7 +55,7 @@ class Reconciler(ABC):
     `gap` is the shortest pause between two sweeps, whatever woke the second one: it bounds what a
     burst of wakeups or of due times can cost. With `on_due` the reconciler is woken when a job was
     scheduled, with `on_errands` when a flow owes something, with `on_limits` when a budget runs
-    low, with `on_fewer` when there are fewer replicas than before. One that `only_tells` mends
+    low, with `on_loss` when a replica may have left jobs behind. One that `only_tells` mends
     nothing: it tells people what they must do.
 
     Jobs may wait for those that are woken by due times, errands and dead workers, so these sweep as
@@ -67,7 +67,7 @@ class Reconciler(ABC):
     on_due: ClassVar[bool] = False
     on_errands: ClassVar[bool] = False
     on_limits: ClassVar[bool] = False
-    on_fewer: ClassVar[bool] = False
+    on_loss: ClassVar[bool] = False
     only_tells: ClassVar[bool] = False
 
     def __init__(
@@ -155,7 +155,7 @@ class Reconciler(ABC):
     async def run(self, stop: asyncio.Event) -> None:
         """Sweep until told to stop. Between batches a stop is obeyed."""
         self._stop = stop
-        if not (self.on_due or self.on_errands or self.on_fewer):
+        if not (self.on_due or self.on_errands or self.on_loss):
             wait = min(self.interval, FIRST_SWEEP_SECONDS * (1 + random.random()))
             await pause(wait, stop, self._woken)
         while not stop.is_set():

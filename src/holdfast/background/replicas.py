@@ -21,16 +21,19 @@ class Replicas:
 
     def __init__(self, count: int = 1) -> None:
         self.count = count
-        self._on_fewer: list[Callable[[], None]] = []
+        self._on_loss: list[Callable[[], None]] = []
 
-    def on_fewer(self, call: Callable[[], None]) -> None:
-        """Call this when there are fewer replicas than before: a dead one left jobs behind."""
-        self._on_fewer.append(call)
+    def on_loss(self, call: Callable[[], None]) -> None:
+        """Call this when a replica may have left jobs behind: there are fewer than before, or the
+        lease of one has lapsed."""
+        self._on_loss.append(call)
 
-    def recount(self, count: int) -> None:
+    def recount(self, count: int, *, lapsed: bool = False) -> None:
+        """`lapsed` is told by each poll for as long as the dead replica is on the list, so a sweep
+        that must not take its jobs back yet is repeated."""
         fewer, self.count = count < self.count, count
-        if fewer and self.chosen():
-            for call in self._on_fewer:
+        if (fewer or lapsed) and self.chosen():
+            for call in self._on_loss:
                 call()
 
     def stretched(self, interval: float) -> float:

@@ -1,7 +1,7 @@
 """Does what flows owe: a crash between a write and its consequence leaves an errand.
 
-Mostly a wakeup brings the reconciler here a moment after the errand was written. The interval is
-for errands whose wakeup was lost, or whose doer died.
+Mostly a wakeup brings the reconciler here a moment after the errand was written. The polls of
+workers tell of errands whose wakeup was lost, or whose doer died.
 """
 
 from __future__ import annotations

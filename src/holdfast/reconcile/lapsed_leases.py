@@ -1,10 +1,12 @@
 """Takes back the jobs of workers that died.
 
-Nothing announces the death of a worker, so this reconciler sweeps all the time: a lost job is back
-within its lease plus one interval. `ruling` decides whether a lapsed worker is dead and what its
-jobs pay. In the transaction that reclaims, the store checks again that the lapsed worker is still
-gone and that the worker which judged it is still as it was: a worker that came back in time keeps
-its jobs.
+Nothing announces the death of a worker. Each poll of a living one tells when the lease of another
+has lapsed, and wakes this reconciler, so a lost job is back within its lease plus one poll. The
+interval is for jobs whose worker left no row behind, and for workers that poll less often.
+
+`ruling` decides whether a lapsed worker is dead and what its jobs pay. In the transaction that
+reclaims, the store checks again that the lapsed worker is still gone and that the worker which
+judged it is still as it was: a worker that came back in time keeps its jobs.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from holdfast.reconcile.ruling import Ruling, ends_of, in_good_standing, rule
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
 
+LOOK_AGAIN_SECONDS = 1.5
+"""The pause after a sweep that found lost jobs and left some of them."""
 OUTAGE = "the store was out of reach, and its worker did not come back"
 
 
@@ -29,8 +33,9 @@ class LapsedLeasesReconciler(JobMender):
     worker held."""
 
     name = "lapsed_leases"
-    on_fewer = True
+    on_loss = True
     _judge: WorkerInfo | None = None
+    _left_some = False
 
     @property
     def interval(self) -> float:
@@ -43,7 +48,11 @@ class LapsedLeasesReconciler(JobMender):
             rulings = await self._rulings(lost)
             for worker, jobs in lost.items():
                 tally += await self._take_back(worker, jobs, rulings[worker])
+        self._left_some = tally.mended < tally.found
         return tally, None
+
+    async def due_in(self) -> float | None:
+        return LOOK_AGAIN_SECONDS if self._left_some else None
 
     async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
         return await self.store.jobs.reclaim(moves, self._judge)

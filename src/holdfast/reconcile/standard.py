@@ -80,8 +80,8 @@ class ReconcileService(WokenService):
         options, self._replicas = options or ReconcileOptions(), replicas or Replicas()
         self.reconcilers = standard_reconcilers(store, events, options, self._replicas)
         for each in self.reconcilers:
-            if each.on_fewer:
-                self._replicas.on_fewer(each.wake)
+            if each.on_loss:
+                self._replicas.on_loss(each.wake)
         super().__init__(store, events, self.reconcilers, grace=options.grace)
 
     @property

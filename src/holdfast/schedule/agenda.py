@@ -76,6 +76,10 @@ class Agenda:
         self._unseen: dict[str, None] = {}
 
     @property
+    def is_empty(self) -> bool:
+        return not self._entries
+
+    @property
     def has_unseen(self) -> bool:
         return bool(self._unseen)
 

@@ -169,9 +169,9 @@ class Evaluator:
 
     async def _lead(self) -> None:
         """Ask for the lead from time to time. A replica that just got it evaluates everything
-        once."""
+        once. While there is no schedule, nobody extends the lead."""
         asked_at = self._monotonic()
-        if asked_at - self._asked_at < self._pace(LEAD_SECONDS / 3):
+        if asked_at < self._ask_at:
             return
         led, self._leading = self._leading, False
         self._asked_at = asked_at  # before the call: `lead_is_free` may come during it
@@ -185,6 +185,13 @@ class Evaluator:
         if self._leading and not led:
             self._stale = True
             self._agenda.mark_all_unseen()
+
+    @property
+    def _ask_at(self) -> float:
+        """With no schedule to lead, only when the lead became free."""
+        if self._agenda.is_empty and not self._stale and self._asked_at > float("-inf"):
+            return float("inf")
+        return self._asked_at + self._pace(LEAD_SECONDS / 3)
 
     def _pace(self, interval: float) -> float:
         """The more replicas there are, the less often each of those that do not lead asks. Any one
@@ -211,11 +218,7 @@ class Evaluator:
         return timedelta(seconds=0 if self._leading else FOLLOWER_SECONDS)
 
     def _until_next(self) -> float:
-        waits = [
-            self._read_at + self._pace(REREAD_SECONDS),
-            self._asked_at + self._pace(LEAD_SECONDS / 3),
-        ]
-        wait = min(waits) - self._monotonic()
+        wait = min(self._read_at + self._pace(REREAD_SECONDS), self._ask_at) - self._monotonic()
         first_due = self._agenda.first_due
         if first_due is not None and not self._has_room(MOST_EVALUATIONS):
             wait = min(wait, SLOW_SECONDS)

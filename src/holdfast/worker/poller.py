@@ -1,9 +1,9 @@
 """Asks the store every `poll` seconds what is new: polling is the truth, wakeups are hints.
 
 One statement asks for everything: ready jobs, due times, cancels, changed schedules, operations to
-run. The poller passes what it finds on to the listeners of this process as a wakeup, so all news
-come the same way. A worker that hears no wakeups, behind a pooler or with a broken connection, is
-late by one poll at most.
+run, lapsed workers, errands. The poller passes what it finds on to the listeners of this process as
+a wakeup, so all news come the same way. A worker that hears no wakeups, behind a pooler or with a
+broken connection, is late by one poll at most.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Poller:
 
     def _tell(self, worker: WorkerId, news: News) -> None:
         tell = self._store.wakeups.tell
-        self._replicas.recount(news.replicas)
+        self._replicas.recount(news.replicas, lapsed=news.lapsed)
         if news.ready:
             tell(Wakeup(Topic.READY))
         if news.due_in is not None and news.due_in <= self._poll:
@@ -107,4 +107,6 @@ class Poller:
             tell(Wakeup(Topic.SCHEDULES))
         if news.operations:
             tell(Wakeup(Topic.OPERATIONS))
+        if news.errands:
+            tell(Wakeup(Topic.ERRANDS))
         self._asked, self._schedules = (worker, news.cancels), news.schedules

@@ -185,6 +185,8 @@ class News(msgspec.Struct, frozen=True):
     `cancels` and `schedules` are numbers that grow when a cancel or a drain is asked of this
     worker, and when schedules are changed. `replicas` are the live workers, up to `MOST_COUNTED`.
     `operations`: some operation is to run; whether somebody works on it is another question.
+    `lapsed`: a worker on the list is not live; there may be jobs to take back from it. `errands`:
+    flows owe something.
     """
 
     ready: bool
@@ -193,6 +195,8 @@ class News(msgspec.Struct, frozen=True):
     schedules: int
     replicas: int
     operations: bool = False
+    lapsed: bool = False
+    errands: bool = False
 
 
 class Workers(Protocol):

@@ -135,9 +135,11 @@ def _recalled(found: Row, now: int) -> News | None:
 
 
 def _news(found: Row, now: int) -> News:
-    ready, due, cancels, schedules, replicas, operations = found
+    ready, due, cancels, schedules, replicas, operations, first_lapse, errands = found
     due_in = None if due is None else seconds_until(due, now)
-    return News(bool(ready), due_in, cancels, schedules, replicas, bool(operations))
+    lapsed = first_lapse is not None and first_lapse <= now
+    running, owed = bool(operations), bool(errands)
+    return News(bool(ready), due_in, cancels, schedules, replicas, running, lapsed, owed)
 
 
 def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:

@@ -106,6 +106,8 @@ class ValkeyWorkers(ValkeyVerbs):
             schedules=sum(schedules for _, _, _, schedules, *_ in answers),
             replicas=min(answers[HOME][4], MOST_COUNTED),
             operations=bool(answers[HOME][5]),
+            lapsed=bool(answers[HOME][6]),
+            errands=any(answer[7] for answer in answers),
         )
 
     async def fleet(self, queues: Collection[str]) -> list[QueueTotal]:

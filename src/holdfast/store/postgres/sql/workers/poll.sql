@@ -30,4 +30,6 @@ select
         select from {{schema}}.worker where expires_at > {{now}}
         limit $5::int
     ) as live) as replicas,
-    exists (select from {{schema}}.operation where state = 'running') as operations
+    exists (select from {{schema}}.operation where state = 'running') as operations,
+    exists (select from {{schema}}.worker where expires_at <= {{now}}) as lapsed,
+    exists (select from {{schema}}.errand) as errands

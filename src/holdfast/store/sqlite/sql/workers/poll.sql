@@ -18,4 +18,6 @@ select
     coalesce((select n from holdfast_counter where topic = 'cancel' and name = :worker), 0),
     coalesce((select n from holdfast_counter where topic = 'schedules' and name = ''), 0),
     (select count(*) from (select 1 from holdfast_worker where expires_at > :now limit :most)),
-    exists (select 1 from holdfast_operation where state = 'running')
+    exists (select 1 from holdfast_operation where state = 'running'),
+    (select min(expires_at) from holdfast_worker),
+    exists (select 1 from holdfast_errand)

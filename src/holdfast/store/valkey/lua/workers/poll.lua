@@ -5,7 +5,8 @@
 --
 -- Answers whether jobs of these queues and tasks wait, the microseconds until the next due time or
 -- deadline, how often a cancel was asked of the worker, how often schedules were changed, how
--- many workers are live, and whether an operation is to run.
+-- many workers are live, whether an operation is to run, how many workers on the list are not live, and whether
+-- flows owe something.
 local ARGUMENT_BATCH = 2000
 local lines, served = {}, cmsgpack.unpack(queues)
 for _, task in ipairs(cmsgpack.unpack(tasks)) do
@@ -54,4 +55,6 @@ return {
     tonumber(counters[2] or 0),
     redis.call('ZCOUNT', partition .. ':leases', '(' .. string.format('%.0f', moment), '+inf'),
     redis.call('EXISTS', partition .. ':operations-running'),
+    redis.call('ZCOUNT', partition .. ':leases', '-inf', string.format('%.0f', moment)),
+    redis.call('EXISTS', partition .. ':errands'),
 }
