@@ -8,8 +8,9 @@ from holdfast.job.ends import HandedBack
 from holdfast.job.ties import Tie
 from holdfast.limits.model import Concurrency
 from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.records import Want
 from holdfast.store.contract.wakeups import Topic, Wakeup
-from tests.conformance.builders import QUEUE, RAISED, RETURNED, Scene
+from tests.conformance.builders import QUEUE, RAISED, RETURNED, TASK, Scene
 from tests.conformance.limiting import (
     at_cost,
     begun,
@@ -55,6 +56,17 @@ async def test_other_queues_have_nothing_to_do_with_it(scene: Scene) -> None:
     await scene.enqueue_many(3, queue="other")
     assert len(await scene.claim(10, "other")) == 3
     assert (await bucket(scene, "queue:other")).in_use == 0
+
+
+async def test_a_new_total_holds_in_a_claim_that_another_queue_fills_too(scene: Scene) -> None:
+    wants = [Want("other", 3), Want(QUEUE, 10)]
+    await scene.enqueue_many(20, queue="other")
+    jobs = await scene.enqueue_many(5)
+    await scene.store.jobs.claim(scene.worker, wants[:1], [TASK])
+    await total(scene, 2)
+    claimed = await scene.store.jobs.claim(scene.worker, wants, [TASK])
+    assert sorted(one.queue for one in claimed) == sorted([QUEUE] * 2 + ["other"] * 3)
+    assert [one.id for one in claimed if one.queue == QUEUE] == jobs[:2]
 
 
 async def test_a_queue_without_a_total_writes_no_bucket(scene: Scene) -> None:
