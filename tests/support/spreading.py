@@ -24,7 +24,7 @@ import sys
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -171,16 +171,19 @@ class Spread:
             case "ran":
                 loaded = self._hook.pytest_report_from_serializable
                 reports = [loaded(config=self._session.config, data=data) for data in said]
-                self._report(process.given.popleft(), reports)
+                process.given.popleft()
+                self._report(reports)
             case "warned":
                 self._hook.pytest_warning_recorded.call_historic(kwargs=said)
 
-    def _report(self, number: int, reports: Iterable[pytest.TestReport]) -> None:
-        item = self._session.items[number]
-        self._hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    def _report(self, reports: Sequence[pytest.TestReport]) -> None:
+        """The process that ran the test says where it is: to look for it here takes as long as all
+        else that is done with a report."""
+        test, place = reports[0].nodeid, reports[0].location
+        self._hook.pytest_runtest_logstart(nodeid=test, location=place)
         for report in reports:
             self._hook.pytest_runtest_logreport(report=report)
-        self._hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        self._hook.pytest_runtest_logfinish(nodeid=test, location=place)
         if self._session.shouldfail:
             raise self._session.Failed(self._session.shouldfail)
         if self._session.shouldstop:
@@ -194,7 +197,7 @@ class Spread:
             number = process.given.popleft()
             self._stretches.give_back(process.number, process.given)
             self._fork(process.number)
-            self._report(number, [died(self._session.items[number], code)])
+            self._report([died(self._session.items[number], code)])
         elif code:
             raise RuntimeError(f"a process has run its tests and ended with exit code {code}")
 
