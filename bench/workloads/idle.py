@@ -25,6 +25,8 @@ from bench.worker_process import Workers, worker_processes
 SLOTS = 50
 RUNNING = 5_000
 SETTLING = 3.0
+STARTING = 12.0
+"""Seconds until a worker has surely said the forty statements of its start."""
 MIB = 2**20
 ROOM = 100_000
 
@@ -71,7 +73,7 @@ async def statements_sent(place: Place, seconds: float) -> Sample:
             await place.log_statements(url)
         role = "traced" if place.name == "sqlite" else "noop"
         with worker_processes(url, slots=SLOTS, calls=ROOM, role=role) as worker:
-            await asyncio.sleep(SETTLING)
+            await asyncio.sleep(STARTING)
             if isinstance(place, OnPostgres):
                 return {"statements": await sent_to_postgres(place, seconds)}
             if isinstance(place, OnValkey):
