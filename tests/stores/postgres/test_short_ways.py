@@ -403,12 +403,13 @@ async def take_generally(store: PostgresStore, takes: Sequence[Take]) -> list[Ta
     )
 
 
+@pytest.mark.parametrize("options", ["", "?pooler=true"])
 @pytest.mark.parametrize("rate", [Rate(20, per=64), Rate(20, per=64, burst=10)])
 async def test_takes_from_a_rate_leave_what_the_long_way_leaves(
-    url: str, clock: ManualClock, rate: Rate
+    url: str, clock: ManualClock, rate: Rate, options: str
 ) -> None:
     bucket = "select (to_jsonb(bucket) - 'name')::text from holdfast.bucket order by name"
-    async with opened(url, clock=clock) as store, connected(url) as connection:
+    async with opened(url + options, clock=clock) as store, connected(url) as connection:
         await store.limits.declare({"one": rate, "other": rate})
         worker = await hired(store)
         for limit in ("one", "other"):

@@ -113,14 +113,16 @@ class PostgresLimits:
     async def _taken_at_once(self, takes: Sequence[Take]) -> int | None:
         """When all of this was taken; None, and nothing is, if one of the takes goes along a path
         or one bucket is not that of a rate with room for all. One round trip, where the long way
-        has six and holds the locks of the buckets during half of them."""
+        has six and holds the locks of the buckets during half of them. A verb that is no
+        transaction by itself unlocks the buckets before it waits for the disk."""
         if any(one.beside for one in takes):
             return None
         units = Counter[str]()
         for one in takes:
             units[one.bucket] += one.units
         names = sorted(units)
-        values = (self._channel, names, [units[name] for name in names])
+        alone = not self._connections.options.pooler
+        values = (self._channel, names, [units[name] for name in names], alone)
         [(at, granted)] = await self._connections.timed("limits/take", *values, again=False)
         return int(at) if granted else None
 
