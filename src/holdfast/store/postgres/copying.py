@@ -101,6 +101,16 @@ class JobKind:
         self.ties = small(model.ties)
 
 
+class LineFields(dict[tuple[str | None, str | None], bytes]):
+    """By buckets and costs, the fields `_LINE` of jobs. They are made once, for the first job of
+    many that stand in one line."""
+
+    def __missing__(self, line: tuple[str | None, str | None]) -> bytes:
+        buckets, costs = line
+        made = self[line] = text(buckets) + text(costs or "")
+        return made
+
+
 Placed = tuple[JobKind, bytes, NewJob]
 """A job with its kind, and its id as a field of rows."""
 
@@ -123,10 +133,11 @@ async def copy_jobs(
     tie = ("ties",) if any(kind.model.ties for kind in kinds) else ()
     await copy("job", _JOB, _bodies(placed))
     limited = [one for one in placed if one[2].buckets] if tie else []
+    lines = LineFields()
     if limited:
-        await copy("limited", _LIMITED, _passing(limited))
+        await copy("limited", _LIMITED, _passing(limited, lines))
     if lined := [one for one in limited if one[0].place is READY]:
-        await copy("ready_limited", (*_columns(READY), *tie, *_LINE), _lined(lined))
+        await copy("ready_limited", (*_columns(READY), *tie, *_LINE), _lined(lined, lines))
         await _tell_lines(session, [job for _, _, job in lined])
     for place in {kind.place for kind in kinds}:
         if some := _at(place, placed, kinds, in_lines=bool(lined)):
@@ -213,18 +224,17 @@ def _deadlines(placed: Iterable[Placed]) -> Iterator[bytes]:
     return (head + key + moment(kind.deadline) for kind, key, _ in placed)
 
 
-def _passing(limited: Iterable[Placed]) -> Iterator[bytes]:
+def _passing(limited: Iterable[Placed], lines: LineFields) -> Iterator[bytes]:
     head = fields(len(_LIMITED))
     for _, key, job in limited:
-        yield head + key + text(job.buckets) + text(job.costs or "") + integer(job.weight)
+        yield head + key + lines[job.buckets, job.costs] + integer(job.weight)
 
 
-def _lined(lined: Iterable[Placed]) -> Iterator[bytes]:
+def _lined(lined: Iterable[Placed], lines: LineFields) -> Iterator[bytes]:
     """Rows of ready jobs that stand in lines."""
     head = fields(len(_columns(READY)) + 1 + len(_LINE))
     for kind, key, job in lined:
-        line = text(job.buckets) + text(job.costs or "")
-        yield head + key + kind.turn + kind.ties + line
+        yield head + key + kind.turn + kind.ties + lines[job.buckets, job.costs]
 
 
 async def _tell_lines(session: Session, jobs: Iterable[NewJob]) -> None:
