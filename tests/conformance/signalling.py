@@ -8,10 +8,11 @@ import msgspec
 
 from holdfast.job.ends import WasSuspended
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
 from holdfast.job.signal import NewSignal, Sent, Signal, SignalLimits
 from holdfast.job.step import StepRecord
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from tests.conformance.builders import Scene
 

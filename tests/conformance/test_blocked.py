@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.errors import IllegalMove
 from holdfast.job.ends import Cancelled, DeadlinePassed, Released, Skipped
-from holdfast.job.outcome import Transition
 from holdfast.job.state import TRANSITIONS, JobState
+from holdfast.job.transition import Transition
 from holdfast.job.unique import Unique
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.health import Severity

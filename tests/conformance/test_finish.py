@@ -21,9 +21,10 @@ from holdfast.job.ends import (
     WasThrottled,
 )
 from holdfast.job.ids import new_job_id
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict
 from tests.conformance.builders import (

@@ -16,7 +16,8 @@ from holdfast.flow.model import CloseWhat, FlowState, Grown, NewEdge, NewGate
 from holdfast.flow.reopening import plan_retry
 from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId, new_job_id
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from tests.conformance.builders import FAILED, Scene
 from tests.conformance.test_flows_extend import grown

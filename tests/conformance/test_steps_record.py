@@ -10,11 +10,12 @@ import pytest
 
 from holdfast.job.ends import End, HandedBack, WasSuspended, WorkerLost
 from holdfast.job.ids import JobId, new_job_id
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.ties import NO_TIES, Tie
+from holdfast.job.transition import Transition
 from holdfast.job.undo import Undo, encode_undo
 from tests.conformance.builders import FAILED, RAISED, RETURNED, Scene, new_job
 from tests.conformance.signalling import send, signals_of, take

@@ -17,7 +17,7 @@ from holdfast.flow.errands import do_errand
 from holdfast.flow.model import FLOW_LIVE
 from holdfast.job.ends import DeadlinePassed, Released, Returned, TimedOut, WorkerLost
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Job
 from holdfast.job.signal import Signal
@@ -25,6 +25,7 @@ from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.job.step import Step as JobStep
 from holdfast.job.stream import FollowFrom, KeptFrames
 from holdfast.job.ties import Tie
+from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.failures import Failure
 from holdfast.store.contract.filters import JobFilter

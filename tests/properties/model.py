@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from holdfast.job.happening import FIRST_KEPT, NEWEST_KEPT
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.signal import NewSignal, Sent
@@ -20,6 +19,7 @@ from holdfast.job.state import ENDED, LIVE, UNDONE, WAITING, JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.stream import NewFrames
 from holdfast.job.ties import Tie
+from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.queues import EVERY_QUEUE
 

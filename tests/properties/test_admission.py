@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.job.outcome import Settles
+from holdfast.job.transition import Settles
 from holdfast.limits.admission import Bucket, fitting
 from holdfast.limits.model import SECOND, Budget, Concurrency, Rate, from_json, to_json
 from holdfast.limits.periods import period_at

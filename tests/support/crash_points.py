@@ -21,8 +21,9 @@ from holdfast.flow.model import FLOW_LIVE, ErrandKind, FlowState, Grown, Growth,
 from holdfast.flow.reopening import plan_retry
 from holdfast.job.ends import Cancelled, End, WorkerLost
 from holdfast.job.ids import WorkerId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
+from holdfast.job.transition import Transition
 from holdfast.store.contract.flows import FlowFilter
 from holdfast.store.contract.records import Want
 from holdfast.store.contract.store import Store

@@ -12,8 +12,8 @@ import msgspec
 from holdfast.background.reconciler import Reconciler
 from holdfast.events import Event, Events
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
 from holdfast.job.record import Live
+from holdfast.job.transition import Transition
 from holdfast.reconcile import ReconcileOptions
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import Promoted, Verdict

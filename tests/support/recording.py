@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed
+from holdfast.job.transition import Transition
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import ProgressReport, Verdict
 from holdfast.store.contract.workers import WorkerInfo

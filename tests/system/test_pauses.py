@@ -14,9 +14,9 @@ from holdfast.app import App
 from holdfast.clock import ManualClock
 from holdfast.events import Events
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.outcome import Transition
 from holdfast.job.record import Job, times_taken
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.reconcile import ReconcileOptions, ReconcileService
 from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.store.contract.records import Verdict

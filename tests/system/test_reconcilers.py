@@ -14,10 +14,10 @@ from holdfast.background.job_sweep import JobMender
 from holdfast.clock import ManualClock
 from holdfast.events import Event
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.reconcile.attempt_timeout import AttemptTimeoutReconciler
 from holdfast.reconcile.deadline import DeadlineReconciler
 from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler

@@ -13,11 +13,12 @@ from holdfast.client.schedules import ScheduleVerbs
 from holdfast.clock import ManualClock
 from holdfast.errors import StoreUnavailable
 from holdfast.job.ends import Raised, WorkerLost
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT
+from holdfast.job.transition import Transition
 from holdfast.schedule.agenda import Entry
 from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.schedule.service import ScheduleService

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt

@@ -20,8 +20,8 @@ import pytest
 
 from holdfast.context import Context
 from holdfast.errors import AccessRefused, RowRefused, StoreRefuses
-from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.store import Store

@@ -13,8 +13,8 @@ from holdfast.background.replicas import Replicas
 from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.meter import Meter

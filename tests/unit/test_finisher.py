@@ -13,9 +13,10 @@ from holdfast.errors import RowRefused, StoreUnavailable
 from holdfast.events import Event, Events
 from holdfast.handlers.registry import Registry
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import UNWRITABLE, Transition
+from holdfast.job.outcome import UNWRITABLE
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
+from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.job.outcome import Transition
+from holdfast.job.transition import Transition
 from holdfast.worker import lane as lanes
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.lane import Lane

@@ -14,8 +14,8 @@ import pytest
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event, Events
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.measures import MOST_PAIRS, OTHERS, Measure
 from holdfast.worker import meter as metering

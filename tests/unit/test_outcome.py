@@ -31,13 +31,14 @@ from holdfast.job.ends import (
     WorkerLost,
 )
 from holdfast.job.ids import new_job_id, new_worker_id
-from holdfast.job.outcome import Transition, decide, leave, undecidable, unwritable
+from holdfast.job.outcome import decide, leave, undecidable, unwritable
 from holdfast.job.policy import Policy, Retention, encode_policy
 from holdfast.job.record import Claimed, ErrorEntry, Live
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
 from holdfast.job.ties import Tie
+from holdfast.job.transition import Transition
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 POLICY = Policy(

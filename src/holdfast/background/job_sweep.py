@@ -16,10 +16,11 @@ from holdfast.background.reconciler import Reconciler
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.ends import End
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 
 BATCHES_PER_PAGE = 10

@@ -18,8 +18,8 @@ from typing import assert_never
 
 import msgspec
 
-from holdfast.job.outcome import Settles
 from holdfast.job.passing import MOST_COUNTED, split_bucket
+from holdfast.job.transition import Settles
 from holdfast.limits.model import (
     SLICES,
     Alarm,

@@ -17,8 +17,8 @@ from holdfast.background.counters import Swept
 from holdfast.background.job_sweep import JobMender
 from holdfast.job.ends import End, Reclaimed, WorkerLost
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.outcome import Transition
 from holdfast.job.record import Live
+from holdfast.job.transition import Transition
 from holdfast.reconcile.ruling import Ruling, ends_of, in_good_standing, rule
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo

@@ -26,10 +26,11 @@ from holdfast.errors import Undecipherable
 from holdfast.handlers.registry import Mode
 from holdfast.job.ends import PutOff, Raised
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, decide, leave
+from holdfast.job.outcome import decide, leave
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, times_taken
 from holdfast.job.retry import UniformRandom, exception_names
+from holdfast.job.transition import Transition
 from holdfast.reconcile.ruling import SUSPECT_SECONDS
 from holdfast.worker.attempt import Answers, Attempt
 from holdfast.worker.finisher import Finisher

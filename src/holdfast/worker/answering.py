@@ -10,7 +10,7 @@ from typing import assert_never
 from holdfast.enqueue.batcher import Batcher
 from holdfast.errors import BadFlow, BadOption, HoldfastError, PayloadTooLarge, RowRefused
 from holdfast.job.ends import Returned
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
@@ -35,6 +35,7 @@ from holdfast.job.requests import (
     Wait,
     WriteFrame,
 )
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import ProgressReport, Verdict
 from holdfast.worker.attempt import Attempt, Stop, with_spent
 from holdfast.worker.call_answers import CallAnswers

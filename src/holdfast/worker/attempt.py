@@ -15,12 +15,12 @@ import msgspec
 from holdfast.context import StopReason
 from holdfast.handlers.registry import Handler, Mode
 from holdfast.job.ends import End
-from holdfast.job.outcome import Transition
 from holdfast.job.passing import Passed
 from holdfast.job.policy import Policy, decode_policy
 from holdfast.job.record import Claimed
 from holdfast.job.requests import Answer, Request
 from holdfast.job.sealed import MARK, require_open
+from holdfast.job.transition import Transition
 from holdfast.worker.job_events import Observed
 from holdfast.worker.journal import Journal
 from holdfast.worker.streams import AttemptStreams

@@ -25,11 +25,12 @@ from holdfast.handlers.exceptions import end_of, refused
 from holdfast.handlers.inline import InlineAttempt, OutOfTime, on_the_spot
 from holdfast.handlers.registry import Handler, Mode, Registry
 from holdfast.job.ends import End, Returned, TimedOut
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.policy import decode_policy, encode_policy
 from holdfast.job.record import Job, NewJob
 from holdfast.job.retry import Retry
 from holdfast.job.state import ENDED
+from holdfast.job.transition import Transition
 from holdfast.worker.equipment import Equips, equipped, with_surroundings
 from holdfast.worker.job_events import JobEvents, Observed
 

@@ -25,7 +25,8 @@ from holdfast.job.ends import (
     Returned,
     TimedOut,
 )
-from holdfast.job.outcome import Transition, decide, undecidable
+from holdfast.job.outcome import decide, undecidable
+from holdfast.job.transition import Transition
 from holdfast.worker.attempt import LOST, Attempt, Stop, with_spent
 from holdfast.worker.options import WorkerOptions
 

@@ -24,9 +24,10 @@ import msgspec
 
 from holdfast.errors import RowRefused, StoreRefuses, StoreUnavailable
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import UNWRITABLE, Transition, unwritable
+from holdfast.job.outcome import UNWRITABLE, unwritable
 from holdfast.job.state import ENDED, SUSPENDED, JobState
 from holdfast.job.text import describe
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.meter import Meter

@@ -12,11 +12,11 @@ from typing import Any
 from holdfast.events import Events
 from holdfast.handlers.registry import Handler
 from holdfast.job.ids import WorkerId
-from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
 from holdfast.job.record import Claimed
 from holdfast.job.redaction import Redactor
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 
 NAMES = {
     JobState.SUCCEEDED: "job.succeeded",

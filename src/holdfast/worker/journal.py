@@ -22,12 +22,12 @@ import msgspec
 from holdfast.errors import BadResult
 from holdfast.job.call import called_flow
 from holdfast.job.ends import End, Raised, Returned, WasSuspended
-from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed
 from holdfast.job.signal import Signal, one_signal
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, clean
+from holdfast.job.transition import Transition
 from holdfast.worker.options import WorkerOptions
 
 SWALLOWED = Raised(

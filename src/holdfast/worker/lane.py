@@ -20,7 +20,8 @@ from contextvars import ContextVar, copy_context
 from typing import Protocol
 
 from holdfast.context import HOLDER, JobHolder
-from holdfast.job.outcome import Transition, undecidable
+from holdfast.job.outcome import undecidable
+from holdfast.job.transition import Transition
 from holdfast.worker.attempt import Attempt
 
 LONGEST_WAIT = 0.1

@@ -23,9 +23,9 @@ from operator import itemgetter
 
 from holdfast.events import Events
 from holdfast.job.ids import new_worker_id
-from holdfast.job.outcome import Transition
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.text import describe
+from holdfast.job.transition import Transition
 from holdfast.store.contract.measures import JobTimes, Measure, Pair, named
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt

@@ -16,8 +16,8 @@ from holdfast.events import Events
 from holdfast.handlers.registry import Mode
 from holdfast.job.ends import HandedBack, WorkerLost
 from holdfast.job.ids import WorkerId
-from holdfast.job.outcome import Transition
 from holdfast.job.text import describe
+from holdfast.job.transition import Transition
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt, Stop, with_spent
 from holdfast.worker.executor import decided

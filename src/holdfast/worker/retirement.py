@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.errors import BadOption
-from holdfast.job.outcome import Transition
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.finisher import Finisher

@@ -16,8 +16,8 @@ from operator import attrgetter
 
 from holdfast.job.ends import End, HandedBack
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.worker.attempt import NEVER, Attempt, Stop
 from holdfast.worker.executor import Executor, settle
 from holdfast.worker.finisher import Finisher

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
+from holdfast.job.transition import Transition
 
 LATE_SECONDS = 0.1
 """A sleep that is written so much later, or more, is shortened by that. Less harms nobody."""

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 
 from holdfast.events import ON_REQUEST
-from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.executor import Executor

@@ -19,8 +19,9 @@ from holdfast.events import Events
 from holdfast.flow.errands import do_errand
 from holdfast.flow.model import CloseWhat, FlowState, Grown, child_flow_id
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.reconcile.errands import ErrandsReconciler
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.postgres.store import PostgresStore

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.errors import RowRefused
-from holdfast.job.outcome import Transition
 from holdfast.job.state import UNTIMED, JobState
+from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.records import Want
 from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing

@@ -22,11 +22,12 @@ from holdfast.clock import ManualClock
 from holdfast.flow.model import FlowId, NewFlow
 from holdfast.job.ends import End, Returned
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
+from holdfast.job.transition import Transition
 from holdfast.job.unique import Unique
 from holdfast.limits.model import Concurrency, Rate
 from holdfast.store.contract.limits import Take, Taken

@@ -20,11 +20,12 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.flow.model import NewFlow
 from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
+from holdfast.job.transition import Transition
 from holdfast.job.unique import Unique
 from holdfast.limits.model import Budget, Concurrency, Rate
 from holdfast.store.contract.queues import QueueSettings

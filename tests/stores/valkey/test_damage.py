@@ -11,8 +11,9 @@ import pytest
 from holdfast.errors import StoreError
 from holdfast.job.ends import Cancelled, HandedBack
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.health import Finding, Severity

@@ -12,11 +12,12 @@ import pytest
 
 from holdfast.job.ends import Returned
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
 from holdfast.job.record import ErrorEntry, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
+from holdfast.job.transition import Transition
 from holdfast.job.unique import Unique
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.queues import QueueSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.job.outcome import Transition
+from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
 

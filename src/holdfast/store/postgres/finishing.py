@@ -22,10 +22,10 @@ import msgspec
 from holdfast.errors import StoreUnavailable
 from holdfast.flow.model import CASCADE_LIMIT
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.policy import Retention
 from holdfast.job.state import ENDED, SUCCEEDED, JobState
 from holdfast.job.ties import Tie
+from holdfast.job.transition import Transition, require_legal_moves
 from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict

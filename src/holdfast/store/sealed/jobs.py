@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from holdfast.errors import PartlyInserted
 from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, Inserted, Job, NewJob
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.jobs import Jobs

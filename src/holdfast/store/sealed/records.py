@@ -16,13 +16,13 @@ from holdfast.encryption.sealing import Owner, Sealing
 from holdfast.errors import HoldfastError, Undecipherable
 from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, ErrorEntry, Job, NewJob, NodeFacts, Progress
 from holdfast.job.sealed import HELD, MARK, altered, is_sealed, read_envelope, shown
 from holdfast.job.signal import NewSignal, Recalled, Signal
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, clean
+from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.matching import scheduled_by
 from holdfast.store.contract.records import Outcome, Page, ProgressReport

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.job.outcome import Settles
 from holdfast.job.passing import costs_in, is_total, parents_in, parted, split_bucket
+from holdfast.job.transition import Settles
 from holdfast.limits.admission import Bucket
 from holdfast.limits.model import Concurrency, Settings, from_json
 from holdfast.store.contract.queues import QueueSettings

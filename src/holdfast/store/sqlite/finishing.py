@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from holdfast.errors import IllegalMove
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Settles, Transition, require_legal_moves
 from holdfast.job.state import JobState
 from holdfast.job.ties import BINDING, Tie
+from holdfast.job.transition import Settles, Transition, require_legal_moves
 from holdfast.job.what import What
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo

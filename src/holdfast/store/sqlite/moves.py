@@ -8,11 +8,11 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.flow.model import ErrandKind, undo_flow_id
-from holdfast.job.outcome import Transition
 from holdfast.job.passing import bucket_of
 from holdfast.job.policy import readable_part
 from holdfast.job.state import ENDED, UNDONE, UNTIMED, JobState
 from holdfast.job.ties import Tie
+from holdfast.job.transition import Transition
 from holdfast.job.what import USUAL
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.wakeups import Topic

@@ -11,12 +11,12 @@ import msgspec
 
 from holdfast.flow.model import BITS, CASCADE_LIMIT
 from holdfast.job.happening import DEBOUNCED, FIRST_KEPT, NEWEST_KEPT
-from holdfast.job.outcome import SIGNAL_IS_THERE
 from holdfast.job.passing import QUEUE_LIMIT
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.signal import OWN_SIGNALS
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.job.ties import Tie
+from holdfast.job.transition import SIGNAL_IS_THERE
 from holdfast.limits import admission
 from holdfast.limits.model import SLICES
 from holdfast.limits.turns import STRIDE

@@ -15,9 +15,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.passing import bucket_name
 from holdfast.job.state import UNTIMED
+from holdfast.job.transition import Transition, require_legal_moves
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.valkey.connection import ValkeyVerbs, batches, gathered
