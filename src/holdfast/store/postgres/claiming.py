@@ -32,6 +32,8 @@ from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
 
 _ties = itemgetter("ties")
 
+LINES_WAIT = "+"
+"""Stands before the name of a queue in which jobs with limits may begin (`told_of_queues.sql`)."""
 ASK_EVERY_SECONDS = 1.0
 LATEST_COMMIT_SECONDS = 30
 WIDER, WIDENED_AT_MOST = 4, 5
@@ -274,12 +276,12 @@ class PostgresClaiming(JobVerbs):
         wanted = self._of_levels(asked, want, levels)
         total = total_name(want.queue)
         found = await self._connections.timed("limits/claim_total", *wanted, total, again=False)
-        return self._without_marks([want.queue], found)
+        return self._heard([want.queue], found)
 
     async def _plain_of_level(self, asked: Claim, want: Want, level: int) -> list[Record]:
         wanted = self._of_levels(asked, want, (level, level))
         found = await self._connections.timed("jobs/claim", *wanted, True, again=False)
-        return self._without_marks([want.queue], found)
+        return self._heard([want.queue], found)
 
     def _of_levels(self, asked: Claim, want: Want, levels: tuple[int, int]) -> tuple[object, ...]:
         """What a claim of these priorities says of itself, without skip points."""
@@ -357,23 +359,24 @@ class PostgresClaiming(JobVerbs):
         number = self._next_number(asked.numbers)
         values = (asked.worker, asked.tasks, number, queues, limits, *stretches, free, False)
         found = await self._connections.timed("jobs/claim", *values, again=False)
-        found = self._without_marks(queues, found)
+        found = self._heard(queues, found)
         self._skip_points.learn(found, {want.queue for want in _still_wanted(wants, found)})
         if not skipped:
             self._skip_points.scanned_all(began, time.monotonic())
         return Scan(list(found), skipped)
 
-    def _without_marks(self, queues: Sequence[str], found: list[Record]) -> list[Record]:
-        """Jobs alone. The other rows, mostly none, come last and say where jobs with limits wait,
-        and which queues have rules."""
+    def _heard(self, queues: Sequence[str], found: list[Record]) -> list[Record]:
+        """Jobs alone. Every row also tells where jobs with limits wait, and which queues have
+        rules; if there are no jobs, a row without one does."""
         self._limited.difference_update(queues)
-        while found and found[-1]["job_id"] is None:
-            mark = found.pop()
-            if mark["task"] is None:
-                self._limited.add(mark["queue"])
+        if not found or not (told := found[0]["told"]):
+            return found
+        for one in told:
+            if one.startswith(LINES_WAIT):
+                self._limited.add(one[1:])
             else:
-                self._ruled[mark["queue"]] = None
-        return found
+                self._ruled[one[1:]] = None
+        return [] if found[0]["job_id"] is None else found
 
 
 def _node_facts(told: Sequence[Record]) -> dict[str, NodeFacts]:

@@ -1,10 +1,11 @@
 -- $1 now   $2 worker   $3 tasks   $4 number of this claim
 -- $5 queues, $6 limits: what is wanted   $11 how many of each begin at once
 -- $12 whether the queues have rules (a total, aging), which the caller keeps
--- uses: claimed counted claimed_columns lines_wait
+-- uses: claimed counted claimed_columns told_of_queues
 -- let lease_columns: ties
 -- let lease_values: ties
 -- let ties: ties
+-- let ruled: (select array_agg('=' || name) from {{schema}}.queue where name = any ($5::text[]) and settings ?| '{max_running,aging}' and not $12::boolean)
 -- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each queue, in order
 --
 -- A client without skip points sends one stretch for each queue, over all priorities from seq 0. A
@@ -27,16 +28,11 @@ with asked as materialized (
     )
 ),
 {{claimed}},
-{{counted}}
--- A row without a job says of a queue that jobs with limits may begin there, or if it has a task, that it has a
--- total or lets jobs age.
-select {{claimed_columns}}
-from found
-union all
-{{lines_wait}}
-union all
-select null, '', queue.name, null, null, null, null, null, null, null, null, null, null, null, null, null,
-    null, null, null
-from {{schema}}.queue
-where queue.name = any ($5::text[]) and queue.settings ?| '{max_running,aging}' and not $12::boolean
+{{counted}},
+{{told_of_queues}}
+-- Every row tells it. If there is something to tell and no job, one row without a job does.
+select {{claimed_columns}}, told.queues as told
+from told
+left join found on true
+where found.job_id is not null or told.queues is not null
 order by priority, seq
