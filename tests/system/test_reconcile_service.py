@@ -9,11 +9,14 @@ import pkgutil
 import statistics
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 import holdfast.reconcile
 from holdfast.background import reconciler as reconciler_module
+from holdfast.background.counters import LoopCounters
 from holdfast.background.reconciler import Reconciler
 from holdfast.background.replicas import Replicas
 from holdfast.clock import ManualClock
@@ -207,31 +210,36 @@ async def test_a_fleet_of_100_sweeps_ten_times_as_often_as_one(
     assert 100 <= calls["lapsed_leases"] <= 115  # of the 1,000 intervals that passed
 
 
-async def test_a_fleet_that_grew_smaller_looks_for_lost_jobs_at_once(live_store: Store) -> None:
-    """And not at the slow pace of the fleet that it was."""
-    replicas = Replicas(200)
-    service = ReconcileService(live_store, Events(), replicas=replicas)
+@asynccontextmanager
+async def sweeping_once(store: Store, replicas: Replicas) -> AsyncIterator[LoopCounters]:
+    """The counters of the sweep for lapsed leases of a service that has just swept."""
+    service = ReconcileService(store, Events(), replicas=replicas)
     sweeps = service.counters["lapsed_leases"]
     await service.start()
     await wait_until(lambda: sweeps.ticks == 1, SOON, "the first sweep")
-    await asyncio.sleep(0.1)
-    replicas.recount(1)
-    await wait_until(lambda: sweeps.ticks == 2, SOON, "another sweep")
-    await service.stop()
+    try:
+        yield sweeps
+    finally:
+        await service.stop()
+
+
+async def test_a_fleet_that_grew_smaller_looks_for_lost_jobs_at_once(live_store: Store) -> None:
+    """And not at the slow pace of the fleet that it was."""
+    replicas = Replicas(200)
+    async with sweeping_once(live_store, replicas) as sweeps:
+        await asyncio.sleep(0.1)
+        replicas.recount(1)
+        await wait_until(lambda: sweeps.ticks == 2, SOON, "another sweep")
 
 
 async def test_a_poll_that_tells_of_a_lapsed_worker_wakes_the_sweep(live_store: Store) -> None:
     """As long as it does, even if another worker came in the place of the dead one."""
     replicas = Replicas(2)
-    service = ReconcileService(live_store, Events(), replicas=replicas)
-    sweeps = service.counters["lapsed_leases"]
-    await service.start()
-    await wait_until(lambda: sweeps.ticks == 1, SOON, "the first sweep")
-    for ticks in (2, 3):
-        await asyncio.sleep(0.1)
-        replicas.recount(2, lapsed=True)
-        await wait_until(lambda ticks=ticks: sweeps.ticks == ticks, 2.0, "another sweep")
-    await service.stop()
+    async with sweeping_once(live_store, replicas) as sweeps:
+        for ticks in (2, 3):
+            await asyncio.sleep(0.1)
+            replicas.recount(2, lapsed=True)
+            await wait_until(lambda ticks=ticks: sweeps.ticks == ticks, 2.0, "another sweep")
 
 
 async def test_a_sweep_that_may_not_take_jobs_back_yet_looks_again_soon(

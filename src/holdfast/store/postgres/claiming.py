@@ -36,10 +36,10 @@ LINES_WAIT = "+"
 """Stands before the name of a queue in which jobs with limits may begin (`told_of_queues.sql`)."""
 ASK_EVERY_SECONDS = 1.0
 LATEST_COMMIT_SECONDS = 30
+"""A statement may commit so long after its own timeout, and not later."""
 WIDER, WIDENED_AT_MOST = 4, 5
 """A claim that meets jobs which have to wait looks at so many times more, and so often. Others are
 left to the next claim."""
-"""A statement may commit so long after its own timeout, and not later."""
 
 
 class LostClaims:

@@ -83,11 +83,8 @@ do
 
     -- A row that others may share: nobody waits there, and nobody has set an amount for it alone.
     local function shared_row(limit, found)
-        local of_limit = shared[limit]
-        if not of_limit then
-            of_limit = {}
-            shared[limit] = of_limit
-        end
+        local of_limit = shared[limit] or {}
+        shared[limit] = of_limit
         local row = of_limit[found]
         if not row then
             row = new_row(found)
