@@ -244,6 +244,8 @@ async def test_a_loser_that_ran_says_who_needs_it_no_more(scene: Scene, client: 
     assert await fact(client, trip, "late") == f"it has ended as cancelled: {told}"
     shown = {node.name: node.reason for node in await client.flows.nodes(trip.id)}
     assert shown["late"] == told
+    assert (await client.get(trip.ids["late"])).reason == told
+    assert [job.reason for job in (await client.page(state="cancelled")).jobs] == [told]
     assert [node.reason for node in await client.shown.nodes([cause])] == [told]
 
 
@@ -254,6 +256,7 @@ async def test_a_node_that_an_operator_cancelled_is_no_loser(scene: Scene, clien
     await trip.end("a", end=Cancelled())
     [cause] = (await client.flows.explain(trip.id)).causes
     assert cause.reason == Cancelled().reason
+    assert (await client.get(trip.ids["a"])).reason == Cancelled().reason
 
 
 # Lives and acts -----------------------------------------------------------------------------------

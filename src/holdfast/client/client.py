@@ -199,13 +199,15 @@ class Client(OperatorVerbs):
         (`page.complete`), even empty; the others come after its cursor. All are found when
         `next_cursor` is None.
         """
+        from holdfast.insights.causes import jobs_with_reasons  # as `get` does
+
         checks.count("limit", limit, most=PAGE_LIMIT)
         bound = WalkBound() if look is None else WalkBound(checks.count("look", look))
         after = None if cursor is None else check_job_id(cursor)
         meant = job_filter(**which)
         page = await self._jobs.page(meant, limit, after, bound)
         unsearched = page.unsearched or await count_unsearched(self._jobs, meant, after)
-        jobs = tuple(map(shown_job, page.jobs))
+        jobs = tuple(map(shown_job, await jobs_with_reasons(self._jobs, page.jobs)))
         return msgspec.structs.replace(page, jobs=jobs, unsearched=unsearched)
 
     async def count(self, **which: Unpack[FilterWords]) -> dict[JobState, int]:

@@ -35,7 +35,7 @@ from holdfast.flow.model import (
 )
 from holdfast.flow.reopening import RetryPlan, plan_retry
 from holdfast.insights.actions import Noun, Verb
-from holdfast.insights.causes import with_reasons
+from holdfast.insights.causes import nodes_with_reasons
 from holdfast.job import checks
 from holdfast.job.checks import known_job_id
 from holdfast.job.ids import JobId
@@ -167,7 +167,7 @@ class FlowVerbs:
         found: list[NodeInfo] = []
         after: str | None = None
         while some := await self._store.flows.nodes(flow, NODES_AT_ONCE, after):
-            found += await with_reasons(self._store, some)
+            found += await nodes_with_reasons(self._store.jobs, some)
             after = some[-1].name
             if len(some) < NODES_AT_ONCE:
                 break

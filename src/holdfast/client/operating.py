@@ -62,11 +62,16 @@ class OperatorVerbs:
 
     async def get(self, job_id: str) -> Job:
         """Everything the store holds about one job; raises `UnknownJob` if it holds nothing."""
+        from holdfast.insights.causes import jobs_with_reasons  # it brings flows, which few have
+
         known = known_job_id(job_id)
-        found = await self._on_jobs(lambda jobs: jobs.get([known]))
-        if not found:
-            raise UnknownJob(job_id)
-        return shown_job(found[0])
+
+        async def read(jobs: JobsWithin) -> list[Job]:
+            return await jobs_with_reasons(jobs, await jobs.get([known]))
+
+        for job in await self._on_jobs(read):
+            return shown_job(job)
+        raise UnknownJob(job_id)
 
     # On one job ------------------------------------------------------------------------------
 

@@ -1,19 +1,22 @@
-"""Why a node was skipped: the chain of causes, back to the node with which it began. Pure."""
+"""Why a node did not succeed: the chain of causes, back to the node with which it began, and why a
+flow told it to stop."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from holdfast.flow.model import NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
 from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId
+from holdfast.job.record import Job
 from holdfast.job.sealed import shown
 from holdfast.job.state import JobState
+from holdfast.job.ties import NODE
 from holdfast.job.what import What
-from holdfast.store.contract.store import Store
+from holdfast.store.contract.reading import ReadingById
 
 ENDS_NAMED = 2
 """So many nodes at each end of a long chain are named; those between are counted."""
@@ -88,22 +91,27 @@ def skipped_because_of(whole: WholeFlow, job: JobId) -> int:
     return len(found)
 
 
-async def why_told_to_stop(store: Store, jobs: Sequence[JobId]) -> dict[JobId, str]:
-    """Why their flow told these jobs to stop while they ran. The end of such a job says only that
-    it was asked for; one that an operator asked for is left as it is."""
+async def jobs_with_reasons(reading: ReadingById, jobs: Sequence[Job]) -> list[Job]:
+    """These jobs, each with why its flow told it to stop, if it did: who lost a race, and to whom.
+    The end of such a job says only that it was asked for."""
+    asked = [job.id for job in jobs if job.ties & NODE and job.reason == Cancelled().reason]
+    why = await _why_told_to_stop(reading, asked)
+    return [replace(job, reason=why[job.id]) if job.id in why else job for job in jobs]
+
+
+async def nodes_with_reasons(reading: ReadingById, nodes: Sequence[NodeInfo]) -> list[NodeInfo]:
+    """The same for nodes as their flow tells of them."""
+    asked = [node.job_id for node in nodes if node.reason == Cancelled().reason]
+    why = await _why_told_to_stop(reading, asked)
+    return [
+        replace(node, reason=why[node.job_id]) if node.job_id in why else node for node in nodes
+    ]
+
+
+async def _why_told_to_stop(reading: ReadingById, jobs: Sequence[JobId]) -> dict[JobId, str]:
+    """A cancel that an operator asked for is left as it is."""
     if not jobs:
         return {}
-    told = await store.jobs.life(jobs)
+    told = await reading.life(jobs)
     asked = {one.job_id: one for one in told if one.what is What.CANCEL_ASKED}
     return {job: shown(one.message) for job, one in asked.items() if one.message and one.by is None}
-
-
-async def with_reasons(store: Store, nodes: Sequence[NodeInfo]) -> list[NodeInfo]:
-    """These nodes, each with why its flow told it to stop, if it did: who lost a race, and to
-    whom."""
-    told = [node.job_id for node in nodes if node.reason == Cancelled().reason]
-    why = await why_told_to_stop(store, told)
-    return [
-        msgspec.structs.replace(node, reason=why[node.job_id]) if node.job_id in why else node
-        for node in nodes
-    ]

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.flow.graph import Graph
 from holdfast.flow.model import FlowInfo, NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
-from holdfast.insights.causes import with_reasons
+from holdfast.insights.causes import nodes_with_reasons
 from holdfast.insights.gates import gate_text, open_gates
 from holdfast.insights.node_status import statuses
 from holdfast.insights.nodes import AGAIN, about_flow, named_statuses
@@ -109,7 +109,7 @@ async def _causes(store: Store, nodes: Sequence[NodeInfo]) -> tuple[NodeInfo, ..
     ended come last, because other nodes or people decided that."""
     bad = [node for node in nodes if node.state in AGAIN]
     order = sorted(bad, key=lambda one: (one.state is JobState.CANCELLED, str(one.finished_at)))
-    return tuple(await with_reasons(store, order[:CAUSES_SHOWN]))
+    return tuple(await nodes_with_reasons(store.jobs, order[:CAUSES_SHOWN]))
 
 
 def longest_path(graph: Graph, nodes: Mapping[JobId, NodeInfo]) -> list[str]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import msgspec
-
 from holdfast.flow.model import FlowInfo, FlowState, NodeInfo, child_flow_id
 from holdfast.flow.whole_flow import WholeFlow
 from holdfast.insights.actions import Action, Noun, Verb
-from holdfast.insights.causes import chain_of, chain_text, skipped_because_of, why_told_to_stop
+from holdfast.insights.causes import chain_of, chain_text, jobs_with_reasons, skipped_because_of
 from holdfast.insights.gates import NAMED, awaited, gate_reason, open_gates
 from holdfast.insights.node_status import NodeStatus, statuses
 from holdfast.insights.reasons import Reason, Who
@@ -81,9 +79,7 @@ async def about_ended_node(store: Store, job: Job) -> tuple[list[Reason], NodeIn
     first = chain[-1] if chain else whole.nodes.get(job.id)
     if first is None:
         return [], None
-    if job.state is JobState.CANCELLED:
-        told = await why_told_to_stop(store, [job.id])
-        job = msgspec.structs.replace(job, reason=told.get(job.id, job.reason))
+    [job] = await jobs_with_reasons(store.jobs, [job])
     fact = _ended_fact(job, chain, skipped_because_of(whole, job.id))
     return [_ended(whole.flow, first, fact)], first if chain else None
 
