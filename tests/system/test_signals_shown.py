@@ -92,7 +92,7 @@ async def test_the_doctor_finds_a_job_that_waits_for_what_it_was_sent(
     assert [one.saw for one in await check_signals(scene.store)] == ["no job waits for a signal"]
     claimed = await waiting(scene)
     [well] = await check_signals(scene.store)
-    assert well.saw == "1 jobs wait for signals, and none has come for them"
+    assert well.saw == "1 job waits for signals, and none has come"
     await send(scene, claimed.id, "note")
     kept = await scene.store.signals.of([claimed.id])
 
@@ -101,7 +101,7 @@ async def test_the_doctor_finds_a_job_that_waits_for_what_it_was_sent(
 
     monkeypatch.setattr(scene.store.signals, "of", planted)
     [ill] = await check_signals(scene.store)
-    assert ill.saw == f"1 jobs wait for a signal that was sent, {claimed.id} is one"
+    assert ill.saw == f"1 job waits for a signal that was sent, {claimed.id} is one"
 
 
 def test_programs_without_a_loop_send_signals(tmp_path: Path) -> None:

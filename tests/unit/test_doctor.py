@@ -126,7 +126,7 @@ async def test_a_pause_of_everything_or_of_a_task_is_worth_a_warning(clock: Manu
         await store.queues.pause([EVERY_QUEUE, jobs_of("mail.send")])
         queues, tasks = await findings(scene, "queues"), await findings(scene, "tasks")
         assert [finding.saw for finding in queues if finding.severity is WARNING] == [
-            "every queue is paused, while 1 jobs are ready"
+            "every queue is paused, while 1 job is ready"
         ]
         [paused] = [finding for finding in tasks if finding.severity is WARNING]
         assert paused.actions == (Action(Noun.TASKS, Verb.RESUME, "mail.send"),)

@@ -13,12 +13,13 @@ import msgspec
 from holdfast.cli.asking import confirm
 from holdfast.cli.filters import Body, all_of
 from holdfast.cli.following import document_of, follow, left_lines, lines_of
-from holdfast.cli.output import ago_text, complain, counted, indented, job_document
+from holdfast.cli.output import ago_text, complain, indented, job_document
 from holdfast.cli.target import CommandSession
 from holdfast.cli.words import JobCommand
 from holdfast.client.client import Client
 from holdfast.client.operations import Preview
 from holdfast.client.selection import FilterWords
+from holdfast.job.text import counted
 from holdfast.store.contract.operations import Operation, OperationState
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ import click
 import msgspec
 
 from holdfast.cli.advice import advice_text, command_text
-from holdfast.cli.output import counted, make_text
+from holdfast.cli.output import make_text
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, require_store_file
 from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
 from holdfast.job.redaction import redact
+from holdfast.job.text import counted
 from holdfast.store.contract.health import Severity
 from holdfast.store.open import open_store
 

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.cli.bulk import Manner, apply_to_all, manner_options
 from holdfast.cli.filters import due_option, moment_option, wait_option
 from holdfast.cli.jobs_view import draw_error
-from holdfast.cli.output import ago_text, counted, indented, make_text, time_text
+from holdfast.cli.output import ago_text, indented, make_text, time_text
 from holdfast.cli.program import failures_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.words import JOB_COMMANDS
@@ -23,6 +23,7 @@ from holdfast.clock import utcnow
 from holdfast.insights.actions import Verb
 from holdfast.job.fingerprint import places
 from holdfast.job.state import JobState
+from holdfast.job.text import counted
 from holdfast.store.contract.failures import DEAD_COUNTED, Failure
 
 if TYPE_CHECKING:

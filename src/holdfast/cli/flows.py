@@ -13,7 +13,6 @@ from holdfast.cli.advice import advice_text
 from holdfast.cli.output import (
     Verbatim,
     ago_text,
-    counted,
     indented,
     make_console,
     make_table,
@@ -31,6 +30,7 @@ from holdfast.flow.reopening import RetryPlan
 from holdfast.insights.causes import end_text
 from holdfast.insights.flows import FlowExplanation
 from holdfast.job.state import SOONEST, JobState
+from holdfast.job.text import counted
 from holdfast.store.contract.flows import FlowPage
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ import asyncio
 from typing import Any
 
 from holdfast.cli.asking import progress_bar
-from holdfast.cli.output import complain, counted
+from holdfast.cli.output import complain
 from holdfast.cli.target import CommandSession
 from holdfast.client.client import Client
 from holdfast.errors import Refused
 from holdfast.job.redaction import redact, redact_value
+from holdfast.job.text import counted
 from holdfast.operations.pages import is_readable, row_of, words_of
 from holdfast.store.contract.operations import Operation, OperationState
 

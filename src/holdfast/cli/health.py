@@ -7,9 +7,10 @@ import re
 
 import click
 
-from holdfast.cli.output import counted, duration_text
+from holdfast.cli.output import duration_text
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession
+from holdfast.job.text import counted
 from holdfast.store.contract.workers import WorkerInfo
 
 

@@ -15,7 +15,6 @@ from holdfast.cli.jobs_view import draw_job, job_note
 from holdfast.cli.life_view import draw_life, life_document
 from holdfast.cli.output import (
     ago_text,
-    counted,
     has_room_for_tables,
     indented,
     job_document,
@@ -32,6 +31,7 @@ from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.selection import job_filter
 from holdfast.insights.causes import end_text
 from holdfast.job.state import JobState
+from holdfast.job.text import counted
 from holdfast.job.ties import Tie
 from holdfast.store.contract.records import Page
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from holdfast.cli.output import counted, make_table, make_text, time_text
+from holdfast.cli.output import make_table, make_text, time_text
 from holdfast.cli.program import keys_group
 from holdfast.cli.target import CommandSession
 from holdfast.clock import utcnow
 from holdfast.encryption.keyring import generate_key
+from holdfast.job.text import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

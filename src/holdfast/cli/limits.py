@@ -9,12 +9,13 @@ import click
 import msgspec
 
 from holdfast.cli.filters import wait
-from holdfast.cli.output import counted, duration_text, make_table, make_text
+from holdfast.cli.output import duration_text, make_table, make_text
 from holdfast.cli.program import limits_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.limits import FOR
 from holdfast.job.json_text import shown_value
 from holdfast.job.passing import is_total, steps_to
+from holdfast.job.text import counted
 from holdfast.limits.model import (
     BucketInfo,
     Budget,

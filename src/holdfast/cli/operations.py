@@ -8,20 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.following import document_of, follow, left_lines, lines_of
-from holdfast.cli.output import (
-    ago_text,
-    counted,
-    has_room_for_tables,
-    indented,
-    make_table,
-    make_text,
-)
+from holdfast.cli.output import ago_text, has_room_for_tables, indented, make_table, make_text
 from holdfast.cli.program import operations_group
 from holdfast.cli.target import CommandSession
 from holdfast.cli.words import JOB_COMMANDS
 from holdfast.client.client import Client
 from holdfast.insights.actions import Verb
 from holdfast.job.redaction import redact, redact_value
+from holdfast.job.text import counted
 from holdfast.operations.pages import words_of
 from holdfast.store.contract.operations import Operation, OperationState
 

@@ -192,15 +192,6 @@ def local_time(moment: datetime) -> datetime:
         return moment
 
 
-def counted(number: int, thing: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "job"), counted(1234, "job")
-    ('1 job', '1,234 jobs')
-    """
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
 def job_document(job: Job) -> dict[str, Any]:
     """A job as a document with stable field names. Fields that the store holds as JSON text
     (arguments, result, headers, policy, checkpoint) are JSON here, number for number as stored."""

@@ -14,12 +14,12 @@ import msgspec
 from holdfast.cli.asking import confirm, progress_bar
 from holdfast.cli.filters import all_of, wait_option, when_option
 from holdfast.cli.name_verbs import add_name_commands
-from holdfast.cli.output import counted
 from holdfast.cli.program import schedules_group
 from holdfast.cli.schedules import name_argument
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.client import Client
 from holdfast.insights.actions import Noun
+from holdfast.job.text import counted
 from holdfast.schedule.backfill import BackfillReport
 from holdfast.schedule.definition import rule_of
 from holdfast.schedule.model import NO_SCOPE, Definition

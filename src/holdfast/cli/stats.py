@@ -10,10 +10,11 @@ import click
 import msgspec
 
 from holdfast.cli.filters import wait_option
-from holdfast.cli.output import counted, duration_text, make_table, make_text
+from holdfast.cli.output import duration_text, make_table, make_text
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession
 from holdfast.insights.stats import ENDS, TRIED_AGAIN, SpanFigures, Stats, TimelinePoint
+from holdfast.job.text import counted
 from holdfast.job.what import What
 
 if TYPE_CHECKING:

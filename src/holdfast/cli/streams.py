@@ -10,13 +10,14 @@ from typing import Any
 import click
 import msgspec
 
-from holdfast.cli.output import complain, counted, harmless, json_line
+from holdfast.cli.output import complain, harmless, json_line
 from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession
 from holdfast.client.client import Client
 from holdfast.job.record import Job
 from holdfast.job.redaction import Redactor
 from holdfast.job.stream import Frame, StreamPart
+from holdfast.job.text import counted
 from holdfast.job.ties import Tie
 
 

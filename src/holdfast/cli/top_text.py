@@ -9,7 +9,7 @@ from datetime import timedelta
 from rich.text import Text
 
 from holdfast.cli.doctor import MARKS
-from holdfast.cli.output import STATE_STYLES, counted, duration_text
+from holdfast.cli.output import STATE_STYLES, duration_text
 from holdfast.cli.stats import sparkline
 from holdfast.cli.top_sheets import Sheet, failure_sheet, fitted, one_line, queue_sheet
 from holdfast.cli.workers import slots_of
@@ -17,6 +17,7 @@ from holdfast.insights.overview import SPAN, Minute, Overview
 from holdfast.insights.stats import Percentiles
 from holdfast.job.redaction import redact
 from holdfast.job.state import JobState
+from holdfast.job.text import counted
 from holdfast.job.what import What
 from holdfast.store.contract.workers import WorkerStanding
 

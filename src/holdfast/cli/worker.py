@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdfast.cli.filters import imports_option, wait_option
-from holdfast.cli.output import complain, counted
+from holdfast.cli.output import complain
 from holdfast.cli.program import program
 from holdfast.cli.sizes import size
 from holdfast.cli.successor import Successor
@@ -23,6 +23,7 @@ from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.watched import Watched, reported_to_parent, watching
 from holdfast.events import Event
 from holdfast.job.serving import check_choice
+from holdfast.job.text import counted
 from holdfast.logs.setup import DEFAULT, LEVELS, LogPlan, set_up_logs
 from holdfast.store.open import open_store
 from holdfast.worker.options import DEFAULT_SLOTS

@@ -10,7 +10,6 @@ import msgspec
 
 from holdfast.cli.output import (
     ago_text,
-    counted,
     duration_text,
     every_field,
     has_room_for_tables,
@@ -21,6 +20,7 @@ from holdfast.cli.output import (
 from holdfast.cli.program import workers_group
 from holdfast.cli.sizes import size_text
 from holdfast.cli.target import CommandSession
+from holdfast.job.text import counted
 from holdfast.store.contract.facts import SlotFacts
 from holdfast.store.contract.workers import WorkerInfo, WorkerStanding
 

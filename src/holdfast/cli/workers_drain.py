@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from holdfast.cli.output import complain, counted, duration_text
+from holdfast.cli.output import complain, duration_text
 from holdfast.cli.program import workers_group
 from holdfast.cli.target import CommandSession
 from holdfast.client.client import Client
+from holdfast.job.text import counted
 from holdfast.store.contract.workers import WorkerInfo
 
 

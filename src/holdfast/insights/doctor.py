@@ -36,6 +36,7 @@ from holdfast.insights.schedule_checks import check_schedules
 from holdfast.insights.signals import check_signals
 from holdfast.insights.worker_checks import check_pauses, check_queues, check_workers
 from holdfast.insights.workforce import read_workforce
+from holdfast.job.text import counted
 from holdfast.store.contract.audit import Act, ActOutcome, new_act_id
 from holdfast.store.contract.health import Looked
 from holdfast.store.contract.queues import EVERY_QUEUE
@@ -91,7 +92,7 @@ async def _examine(
     workforce = await read_workforce(store)
     if deep:
         jobs = sum(sum(queue.counts.values()) for queue in workforce.queues)
-        tell(f"looking at {jobs:,} jobs")
+        tell(f"looking at {counted(jobs, 'job')}")
         checked = await store.health.check(deep=True, looked=_progress(jobs, tell))
     else:
         checked = await store.health.check()

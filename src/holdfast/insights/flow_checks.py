@@ -17,6 +17,7 @@ from holdfast.flow.whole_flow import Drift, find_drift
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.job.state import JobState
+from holdfast.job.text import counted
 from holdfast.store.contract.audit import Act, ActOutcome, new_act_id
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.flows import FlowFilter
@@ -115,6 +116,7 @@ async def check_parents(store: Store) -> list[Diagnosis]:
     found = await stranded(store, page.jobs)
     if not found:
         return []
-    saw = f"{len(found)} jobs wait for a flow that is over, {found[0]} is one"
+    waiting = counted(len(found), "job waits", "jobs wait")
+    saw = f"{waiting} for a flow that is over, {found[0]} is one"
     advice = "start any worker of this store: it ends them within a minute; report this as a bug"
     return [Diagnosis("flows", PROBLEM, saw, advice, (START_WORKER,))]

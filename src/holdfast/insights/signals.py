@@ -15,6 +15,7 @@ from holdfast.job.call import called_flow
 from holdfast.job.record import Job
 from holdfast.job.signal import one_signal
 from holdfast.job.step import Step
+from holdfast.job.text import counted
 from holdfast.job.ties import Tie
 from holdfast.job.vote import read_vote_signal
 from holdfast.store.contract.signals import overlooked
@@ -78,8 +79,10 @@ async def check_signals(store: Store) -> list[Diagnosis]:
         found = await overlooked(store.signals, again)
     if not found:
         count = len({wait.id for wait in waits if called_flow(wait.signal) is None})
-        said = f"{count:,} jobs wait for signals, and none has come for them" if count else ""
-        return [Diagnosis("signals", OK, said or "no job waits for a signal")]
-    saw = f"{len(found)} jobs wait for a signal that was sent, {found[0]} is one"
+        waiting = counted(count, "job waits", "jobs wait")
+        said = f"{waiting} for signals, and none has come" if count else "no job waits for a signal"
+        return [Diagnosis("signals", OK, said)]
+    waiting = counted(len(found), "job waits", "jobs wait")
+    saw = f"{waiting} for a signal that was sent, {found[0]} is one"
     advice = "start any worker of this store: it wakes them within a minute; report this as a bug"
     return [Diagnosis("signals", PROBLEM, saw, advice, (START_WORKER,))]

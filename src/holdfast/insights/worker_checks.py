@@ -9,6 +9,7 @@ from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.workforce import Workforce
 from holdfast.job.state import LIVE, JobState
+from holdfast.job.text import counted
 from holdfast.store.contract.health import Severity
 from holdfast.store.contract.queues import EVERY_QUEUE, Paused, QueueInfo
 from holdfast.store.contract.workers import WorkerInfo
@@ -37,7 +38,7 @@ def check_workers(workforce: Workforce) -> Iterator[Diagnosis]:
         slots = sum(worker.all_slots for worker in alive)
         draining = len(alive) - len(workforce.available)
         beside = f", {draining} of them draining" if draining else ""
-        yield Diagnosis("workers", OK, f"{len(alive)} alive{beside}, {slots} slots")
+        yield Diagnosis("workers", OK, f"{len(alive)} alive{beside}, {counted(slots, 'slot')}")
     else:
         yield _no_worker(workforce)
     for worker in workforce.workers:
@@ -55,7 +56,7 @@ def _no_worker(workforce: Workforce) -> Diagnosis:
         return Diagnosis(
             "workers",
             PROBLEM,
-            f"no worker is alive while {live:,} {'job waits' if live == 1 else 'jobs wait'}",
+            f"no worker is alive while {counted(live, 'job waits', 'jobs wait')}",
             "start a worker",
             (START_WORKER,),
         )
@@ -103,15 +104,16 @@ def _version_mix(workforce: Workforce) -> Diagnosis:
 
 def check_queues(workforce: Workforce) -> Iterator[Diagnosis]:
     found = [finding for queue in workforce.queues for finding in _about_queue(queue, workforce)]
-    yield from found or [Diagnosis("queues", OK, f"{len(workforce.queues)} queues, none held up")]
+    queues = counted(len(workforce.queues), "queue")
+    yield from found or [Diagnosis("queues", OK, f"{queues}, none held up")]
 
 
 def _about_queue(queue: QueueInfo, workforce: Workforce) -> Iterator[Diagnosis]:
     ready = queue.counts.get(JobState.READY, 0)
     if not ready:
         return
-    are = "job is" if ready == 1 else "jobs are"
-    name, waiting = queue.name, f"{ready:,} {are} ready in queue {queue.name!r}"
+    name = queue.name
+    waiting = f"{counted(ready, 'job is', 'jobs are')} ready in queue {name!r}"
     if queue.paused:
         resume = Action(Noun.QUEUES, Verb.RESUME, name)
         saw = f"{waiting}, which is paused"
@@ -133,7 +135,7 @@ def check_pauses(paused: Paused, workforce: Workforce) -> Iterator[Diagnosis]:
     """Jobs that wait because all queues are paused, or their task is."""
     if paused.everything:
         ready = sum(queue.counts.get(JobState.READY, 0) for queue in workforce.queues)
-        saw = f"every queue is paused, while {ready:,} jobs are ready"
+        saw = f"every queue is paused, while {counted(ready, 'job is', 'jobs are')} ready"
         resume = Action(Noun.QUEUES, Verb.RESUME, EVERY_QUEUE)
         yield Diagnosis("queues", WARNING, saw, "resume them if the pause is over", (resume,))
     for task in paused.tasks:

@@ -1,4 +1,4 @@
-"""Text that every store can keep, cut to a length that a row can bear."""
+"""Text for people: such as every store can keep, cut to what a row can bear, and counts."""
 
 from __future__ import annotations
 
@@ -23,3 +23,12 @@ def describe(error: BaseException) -> str:
         return str(error) or type(error).__name__
     except Exception as broken:  # noqa: BLE001 - any error of the user's own class
         return f"{type(error).__name__} (its message cannot be shown: {type(broken).__name__})"
+
+
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """A number with its noun, and with a verb where both numbers of it are given.
+
+    >>> counted(1, "job"), counted(1234, "job"), counted(2, "job waits", "jobs wait")
+    ('1 job', '1,234 jobs', '2 jobs wait')
+    """
+    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
