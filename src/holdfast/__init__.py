@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holdfast.app import App
     from holdfast.client.client import Client
-    from holdfast.client.flows import FlowHandle
+    from holdfast.client.flow_handle import FlowHandle
     from holdfast.client.operations import Preview
     from holdfast.client.selection import BulkReport
     from holdfast.client.sync import SyncClient
@@ -288,7 +288,7 @@ _HOMES = {
     "holdfast.context.context": ("Context",),
     "holdfast.context.current": ("CurrentJob", "current_job"),
     "holdfast.context.link": ("AttemptLost",),
-    "holdfast.client.flows": ("FlowHandle",),
+    "holdfast.client.flow_handle": ("FlowHandle",),
     "holdfast.declaring.flows": ("Flow",),
     "holdfast.declaring.nodes": ("Node", "all_of", "any_of", "ended", "failed", "quorum"),
     "holdfast.declaring.tasks": ("Tasks",),

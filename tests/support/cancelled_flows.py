@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.app import App
-from holdfast.client.flows import FlowHandle
+from holdfast.client.flow_handle import FlowHandle
 from holdfast.context import Context
 from holdfast.errors import Refused
 from holdfast.flow.model import FLOW_LIVE, FlowState, NodeInput

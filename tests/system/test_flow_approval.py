@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import App, Approval, BadOption
-from holdfast.client.flows import FlowHandle
+from holdfast.client.flow_handle import FlowHandle
 from holdfast.testing import Harness
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.app import App
-from holdfast.client.flows import FlowHandle
+from holdfast.client.flow_handle import FlowHandle
 from holdfast.context import AttemptLost, Context
 from holdfast.declaring.building import FlowBuilder
 from holdfast.declaring.nodes import any_of

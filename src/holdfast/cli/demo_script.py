@@ -10,7 +10,7 @@ from statistics import median
 
 from holdfast.cli import demo_tasks as shop
 from holdfast.client.client import Client
-from holdfast.client.flows import FlowHandle
+from holdfast.client.flow_handle import FlowHandle
 from holdfast.declaring.nodes import any_of
 from holdfast.job.record import Job
 from holdfast.job.state import JobState

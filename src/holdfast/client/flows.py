@@ -1,22 +1,19 @@
-"""The verbs on flows: `client.flows.cancel(flow_id)`, and the handle of one flow."""
+"""The verbs on flows: `client.flows.cancel(flow_id)`."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 from holdfast.client.acting import Acts
-from holdfast.client.selection import LONGEST_TEXT
+from holdfast.client.selection import LONGEST_TEXT, many
 from holdfast.client.waiting import EndWaiter
 from holdfast.enqueue.batcher import Batcher
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import (
     BadOption,
-    FlowCancelled,
-    FlowFailed,
-    FlowNotSucceeded,
     FlowTimeout,
     HoldfastError,
     Refused,
@@ -39,12 +36,10 @@ from holdfast.insights.causes import nodes_with_reasons
 from holdfast.job import checks
 from holdfast.job.checks import known_job_id
 from holdfast.job.ids import JobId
-from holdfast.job.state import JobState
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Flows, Started
 from holdfast.store.contract.store import Store
 
 if TYPE_CHECKING:
-    from holdfast.client.client import Client
     from holdfast.insights.flows import FlowExplanation
 
 CancelWord = Literal["all", "waiting", "blocked"]
@@ -149,7 +144,7 @@ class FlowVerbs:
         """Flows, newest first. `cursor` is `next_cursor` of the page before."""
         which = FlowFilter(
             names=_texts("name", name),
-            states=frozenset(_state(one) for one in _several("state", state)),
+            states=frozenset(_state(one) for one in many("state", state)),
             tags=_texts("tag", tag),
             created_after=_moment("created_after", created_after),
             created_before=_moment("created_before", created_before),
@@ -257,77 +252,6 @@ class FlowVerbs:
             act.changed = 1
 
 
-class FlowHandle:
-    """One started flow: its id, and its result once there is one.
-
-    `created` is False if another live flow has the unique key and the handle is on that flow.
-    """
-
-    def __init__(self, client: Callable[[], Client], flow_id: FlowId, created: bool = True) -> None:
-        self._client = client
-        self.id = flow_id
-        self.created = created
-
-    def __repr__(self) -> str:
-        return f"<flow {self.id}>"
-
-    async def result(self, timeout: Seconds | None = None) -> Any:
-        """Wait for the flow to end. Returns the result of its last node, or of the node that
-        `flow.returns` named; raises `FlowFailed` or `FlowCancelled` if it ended otherwise."""
-        client = self._client()
-        flow = await self.wait(timeout)
-        if flow.state is not FlowState.SUCCEEDED:
-            raise await self._why_not(flow)
-        graph = await client.flows.graph(self.id)
-        if graph.returns is None:
-            return None
-        return (await client.get(graph.nodes[graph.returns].job)).result
-
-    async def wait(self, timeout: Seconds | None = None) -> FlowInfo:
-        """Wait until the flow has ended, however it does."""
-        return await self._client().flows.wait(self.id, timeout)
-
-    async def _why_not(self, flow: FlowInfo) -> FlowNotSucceeded:
-        if flow.state is FlowState.CANCELLED:
-            return FlowCancelled(flow.id)
-        nodes = await self.nodes()
-        bad = [node for node in nodes if node.state in (JobState.FAILED, JobState.EXPIRED)]
-        first = min(bad, key=lambda node: str(node.finished_at), default=None)
-        said = "" if first is None else f"node {first.name!r} {first.state}: {first.reason or ''}"
-        return FlowFailed(flow.id, said)
-
-    async def get(self) -> FlowInfo:
-        """The flow as it stands."""
-        return await self._client().flows.get(self.id)
-
-    async def nodes(self) -> list[NodeInfo]:
-        """All nodes, by name."""
-        return await self._client().flows.nodes(self.id)
-
-    async def explain(self) -> FlowExplanation:
-        """What the flow waits for."""
-        return await self._client().flows.explain(self.id)
-
-    async def cancel(self, what: CancelWord = "all", *, by: str | None = None) -> None:
-        """Cancel the flow; see `client.flows.cancel`."""
-        await self._client().flows.cancel(self.id, what, by=by)
-
-    async def pause(self, *, by: str | None = None) -> None:
-        """Release nothing more."""
-        await self._client().flows.pause(self.id, by=by)
-
-    async def resume(self, *, by: str | None = None) -> None:
-        """Go on after a pause."""
-        await self._client().flows.resume(self.id, by=by)
-
-    async def retry(
-        self, *nodes: str, cascade: bool = False, dry_run: bool = False, by: str | None = None
-    ) -> RetryPlan:
-        """Run failed nodes again; see `client.flows.retry`."""
-        verbs = self._client().flows
-        return await verbs.retry(self.id, *nodes, cascade=cascade, dry_run=dry_run, by=by)
-
-
 def known_flow_id(flow_id: object) -> FlowId:
     """The id of a flow to look for. A text that is no UUID is the id of no flow."""
     try:
@@ -337,16 +261,8 @@ def known_flow_id(flow_id: object) -> FlowId:
         raise UnknownFlow(repr(flow_id), why) from None
 
 
-def _several(option: str, given: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        return (given,)
-    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
-        raise BadOption(option, "one text or a list of them", given)
-    return tuple(given)
-
-
 def _texts(option: str, given: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(checks.text(option, one, LONGEST_TEXT) for one in _several(option, given))
+    return tuple(checks.text(option, one, LONGEST_TEXT) for one in many(option, given))
 
 
 def _moment(option: str, given: datetime | None) -> datetime | None:

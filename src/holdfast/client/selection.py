@@ -177,7 +177,7 @@ def _narrowed(meant: JobFilter, where: str) -> JobFilter:
     return msgspec.structs.replace(meant, **changes)
 
 
-def _many(option: str, value: object) -> Iterable[Any]:
+def many(option: str, value: object) -> Iterable[Any]:
     """One value or several. Of what is no text, only a collection has several."""
     if isinstance(value, str | UUID):
         return (value,)
@@ -187,11 +187,11 @@ def _many(option: str, value: object) -> Iterable[Any]:
 
 
 def _ids(option: str, value: object) -> tuple[str, ...]:
-    return tuple(map(check_job_id, _many(option, value)))
+    return tuple(map(check_job_id, many(option, value)))
 
 
 def _states(option: str, value: object) -> frozenset[JobState]:
-    return frozenset(map(_state, _many(option, value)))
+    return frozenset(map(_state, many(option, value)))
 
 
 def _state(state: object) -> JobState:
@@ -202,7 +202,7 @@ def _state(state: object) -> JobState:
 
 
 def _names(option: str, value: object) -> tuple[str, ...]:
-    return tuple(_name(_text(option, one)) for one in _many(option, value))
+    return tuple(_name(_text(option, one)) for one in many(option, value))
 
 
 def _name(name: str) -> str:
@@ -212,7 +212,7 @@ def _name(name: str) -> str:
 
 
 def _tags(option: str, value: object) -> tuple[str, ...]:
-    return tuple(_text(option, one) for one in _many(option, value) if one != "")
+    return tuple(_text(option, one) for one in many(option, value) if one != "")
 
 
 def _text(option: str, value: object) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from holdfast.client.flows import FlowHandle
+from holdfast.client.flow_handle import FlowHandle
 from holdfast.client.joining import WITHIN
 from holdfast.declaring.building import FlowBuilder, upstreams
 from holdfast.declaring.nodes import Node
