@@ -12,11 +12,8 @@ import random
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
-from typing import Any, assert_never
+from typing import assert_never
 
-import msgspec
-
-from holdfast.job.checks import LONGEST_WAIT
 from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
@@ -34,9 +31,10 @@ from holdfast.job.ends import (
     WasThrottled,
     WorkerLost,
 )
-from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
+from holdfast.job.mover import Mover, wait_seconds
+from holdfast.job.policy import DAY, decode_policy, readable_part
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, times_taken
-from holdfast.job.retry import UniformRandom, exception_names
+from holdfast.job.retry import UniformRandom
 from holdfast.job.state import SUCCEEDED, JobState
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
 from holdfast.job.transition import Transition
@@ -45,7 +43,6 @@ from holdfast.job.what import What
 LEFT = "left for a worker that can read it"
 LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that an unreadable job waits, first and at most
 UNWRITABLE = "the store could not take this attempt's end"
-TIMEOUT_NAMES = exception_names(TimeoutError)
 LAST_RESORT_KEPT_FOR = 30 * DAY
 """Seconds that a job is kept which failed without its policy being asked."""
 
@@ -81,7 +78,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
     if cancel_requested and not isinstance(end, DeadlinePassed):
         end = _cancelled_instead_of(end)
     policy = decode_policy(job.policy) if _is_tried_again(end) else readable_part(job.policy)
-    move = _Mover(job, policy, uniform)
+    move = Mover(job, policy, uniform)
     match end:
         case Raised(final=True):
             return move.failed(_entry(job, end.kind, end.message, end.traceback))
@@ -95,18 +92,19 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case Snoozed(until=datetime() as until):
             return move.waiting(JobState.SCHEDULED, None, "snoozed", What.SNOOZED, run_at=until)
         case Snoozed(seconds):
-            return move.waiting(JobState.SCHEDULED, _wait(seconds), "snoozed", What.SNOOZED)
+            return move.waiting(JobState.SCHEDULED, wait_seconds(seconds), "snoozed", What.SNOOZED)
         case WasThrottled(retry_after, message, limit):
             said = f"throttled: {message}{_mistaken(retry_after)}"
-            return move.throttled(_wait(retry_after), clean(said, MESSAGE_LIMIT), limit)
+            return move.throttled(wait_seconds(retry_after), clean(said, MESSAGE_LIMIT), limit)
         case WasSuspended(seconds, reason):
-            wake, reason = None if seconds is None else _wait(seconds), clean(reason, MESSAGE_LIMIT)
-            return move.waiting(JobState.SUSPENDED, wake, reason, What.SUSPENDED)
+            wake = None if seconds is None else wait_seconds(seconds)
+            why = clean(reason, MESSAGE_LIMIT)
+            return move.waiting(JobState.SUSPENDED, wake, why, What.SUSPENDED)
         case HandedBack(begun):
-            why = What.HANDED_BACK
-            return move.waiting(JobState.READY, None, "handed back", why, begun=begun)
+            what = What.HANDED_BACK
+            return move.waiting(JobState.READY, None, "handed back", what, begun=begun)
         case PutOff(seconds, said):
-            wait, reason = _wait(seconds), clean(said, MESSAGE_LIMIT)
+            wait, reason = wait_seconds(seconds), clean(said, MESSAGE_LIMIT)
             return move.waiting(JobState.SCHEDULED, wait, reason, What.PUT_OFF, begun=False)
         case Reclaimed(why, suspected):
             return move.reclaimed(why, suspected)
@@ -192,118 +190,6 @@ def _is_tried_again(end: End) -> bool:
     return isinstance(end, TimedOut | WorkerLost) or (isinstance(end, Raised) and not end.final)
 
 
-class _Mover(msgspec.Struct, frozen=True):
-    """Writes the transitions that `decide` chooses between."""
-
-    job: Claimed | Live
-    policy: Policy
-    uniform: UniformRandom
-
-    def _to(self, state: JobState, **what: Any) -> Transition:
-        job = self.job
-        return Transition(job.id, job.fence, state, job.state, ties=job.ties, **what)
-
-    def ended(
-        self,
-        to: JobState,
-        *,
-        spend: int = 0,
-        crash: int = 0,
-        bump: int = 0,
-        reason: str | None = None,
-        error: ErrorEntry | None = None,
-        by: str | None = None,
-    ) -> Transition:
-        return self._to(
-            to,
-            spend=spend,
-            crash=crash,
-            bump=int(bump),
-            keep_for=self.policy.retention.keep_for(to),
-            reason=reason,
-            error=error,
-            by=by,
-        )
-
-    def waiting(
-        self,
-        to: JobState,
-        delay: float | None,
-        reason: str,
-        why: What,
-        *,
-        run_at: datetime | None = None,
-        begun: bool = True,
-    ) -> Transition:
-        return self._to(to, delay=delay, run_at=run_at, reason=reason, why=why, begun=begun)
-
-    def throttled(self, wait: float, reason: str, limit: str | None) -> Transition:
-        """A limit that is named shuts for everybody; otherwise the whole queue cools down."""
-        how = {"cool": wait} if limit is None else {"drains": limit}
-        return self._to(JobState.SCHEDULED, delay=wait, reason=reason, why=What.THROTTLED, **how)
-
-    def failed(self, error: ErrorEntry, *, crash: int = 0, bump: int = 0) -> Transition:
-        return self.ended(
-            JobState.FAILED, spend=1, crash=crash, bump=bump, reason=error.message, error=error
-        )
-
-    def after_failure(self, error: ErrorEntry, end: Raised) -> Transition:
-        if not self.policy.retry.covers(end.names):
-            return self.failed(error)
-        if end.retry_at is not None:
-            return self.retried(error, run_at=end.retry_at)
-        hinted = end.retry_after is not None and math.isfinite(end.retry_after)
-        return self.retried(error, _wait(end.retry_after) if hinted else None)
-
-    def timed_out(self, error: ErrorEntry) -> Transition:
-        """The handler may not have heard of it, but it counts as a TimeoutError of its own."""
-        if not self.policy.retry.covers(TIMEOUT_NAMES):
-            return self.failed(error, bump=1)
-        return self.retried(error, bump=1, why=What.TIMED_OUT)
-
-    def retried(
-        self,
-        error: ErrorEntry,
-        delay: float | None = None,
-        *,
-        run_at: datetime | None = None,
-        crash: int = 0,
-        bump: int = 0,
-        why: What = What.RETRIED,
-    ) -> Transition:
-        """Scheduled after `delay`, at `run_at`, or by the policy's backoff; failed if the job has
-        no attempt left."""
-        spent = self.job.attempts + 1
-        if not self.policy.retry.allows(spent):
-            return self.failed(error, crash=crash, bump=bump)
-        if delay is None and run_at is None:
-            delay = self.policy.retry.delay(spent, self.uniform)
-        reason = f"retry after: {error.message}"[:MESSAGE_LIMIT]
-        return self._to(
-            JobState.SCHEDULED,
-            spend=1,
-            crash=crash,
-            bump=bump,
-            delay=delay,
-            run_at=run_at,
-            reason=reason,
-            error=error,
-            why=why,
-        )
-
-    def reclaimed(self, why: str, suspected: bool) -> Transition:
-        """A suspected job counts a crash, but never its last one: a job fails for its crashes only
-        when it is known to have caused one."""
-        crash = int(suspected and self.job.crashes + 1 < self.policy.max_crashes)
-        return self._to(JobState.READY, crash=crash, bump=1, reason=why, why=What.LOST)
-
-    def crashed(self, error: ErrorEntry) -> Transition:
-        """A job that keeps killing its worker is put aside, whatever attempts are left."""
-        if self.job.crashes + 1 >= self.policy.max_crashes:
-            return self.failed(error, crash=1, bump=1)
-        return self.retried(error, crash=1, bump=1, why=What.LOST)
-
-
 def _cancelled_instead_of(end: End) -> Cancelled:
     return end if isinstance(end, Cancelled) else Cancelled()
 
@@ -340,11 +226,3 @@ def _mistaken(seconds: float | None) -> str:
     if seconds is None or 0 <= seconds < math.inf:
         return ""
     return f" (it asked to wait {seconds:g} s, which counts as 0: the shortest pause)"
-
-
-def _wait(seconds: float | None) -> float:
-    """The wait that a handler asked for. Nonsense (negative, NaN) means now, and is no error. A
-    wait is cut to what a store's clock can count: a longer one could never be written."""
-    if seconds is None or not math.isfinite(seconds):
-        return 0.0
-    return min(max(0.0, float(seconds)), LONGEST_WAIT)
