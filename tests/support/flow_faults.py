@@ -15,7 +15,8 @@ from holdfast.flow.model import FlowId
 from holdfast.job.ids import JobId
 from holdfast.store.contract.store import Store
 from holdfast.store.valkey import flow_rows
-from holdfast.store.valkey.layout import GateRow, NodeState, width
+from holdfast.store.valkey.flow_layout import GateRow, NodeState
+from holdfast.store.valkey.layout import width
 from holdfast.store.valkey.rows import pack
 from tests.support.backends import Backend, PostgresDatabase, SqliteFile
 from tests.support.flows import Trip

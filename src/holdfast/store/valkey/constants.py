@@ -23,32 +23,30 @@ from holdfast.limits.turns import STRIDE
 from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import RETAINED_BY, QueueSettings
 from holdfast.store.contract.wakeups import FEW_JOBS
+from holdfast.store.valkey.flow_layout import EDGE_ALONE, OF_FLOWS, GateRow, NodeRow, NodeState
 from holdfast.store.valkey.layout import (
-    EDGE_ALONE,
     ID_LENGTH,
     NUMBER_LENGTH,
-    ROWS,
     SEQ_LENGTH,
+    STORED,
     TURN_LENGTH,
     Body,
     BucketRow,
-    GateRow,
-    LineRow,
-    NodeRow,
-    NodeState,
     Record,
     ScheduleRow,
     width,
 )
 from holdfast.store.valkey.moments import LATEST
+from holdfast.store.valkey.requests import REQUESTED, LineRow
 from holdfast.store.valkey.spread import SPREADS
 
 
 def constants() -> dict[str, str]:
     """The name of each constant, and its value as Lua."""
+    rows = {**STORED, **REQUESTED, **OF_FLOWS}
     positions = {
         f"{prefix}{name}".upper(): str(position)
-        for prefix, row in ROWS.items()
+        for prefix, row in rows.items()
         for position, name in enumerate(row.__struct_fields__, 1)
     }
     fresh = msgspec.structs.asdict(QueueSettings())

@@ -21,8 +21,8 @@ from holdfast.job.transition import Transition, require_legal_moves
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.valkey.connection import ValkeyVerbs, batches, gathered
-from holdfast.store.valkey.layout import MoveRow
 from holdfast.store.valkey.moments import finite, to_micros
+from holdfast.store.valkey.requests import MoveRow
 from holdfast.store.valkey.rows import STATES, error_row, nested, to_worker_row
 from holdfast.store.valkey.spread import with_spread
 from holdfast.store.valkey.steps import new_step_row

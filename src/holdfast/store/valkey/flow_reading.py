@@ -12,7 +12,7 @@ from holdfast.job.ids import JobId
 from holdfast.store.contract.flows import FlowFilter, FlowPage
 from holdfast.store.valkey import flow_rows
 from holdfast.store.valkey.connection import Call, ValkeyVerbs, batches
-from holdfast.store.valkey.layout import FlowRow
+from holdfast.store.valkey.flow_layout import FlowRow
 from holdfast.store.valkey.moments import to_micros
 from holdfast.store.valkey.rows import readable
 

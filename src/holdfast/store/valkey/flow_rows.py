@@ -1,4 +1,4 @@
-"""Between the rows of flows (`layout.py`) and the words of flows (`holdfast.flow.model`)."""
+"""Between the rows of flows (`flow_layout.py`) and the words of flows (`holdfast.flow.model`)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ from holdfast.job.policy import readable_part
 from holdfast.job.record import NewJob
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.ties import NO_TIES
-from holdfast.store.valkey.inserting import fresh_record, job_row
-from holdfast.store.valkey.layout import (
+from holdfast.store.valkey.flow_layout import (
     EDGE_ALONE,
     ElementsRow,
     FlowRow,
@@ -46,8 +45,9 @@ from holdfast.store.valkey.layout import (
     NodeRow,
     NodeState,
     ReopeningRow,
-    width,
 )
+from holdfast.store.valkey.inserting import fresh_record, job_row
+from holdfast.store.valkey.layout import width
 from holdfast.store.valkey.moments import finite, to_datetime, to_optional_datetime
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import (

@@ -30,8 +30,9 @@ from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.ties import NO_TIES, Tie
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches, gathered
-from holdfast.store.valkey.layout import SEQ_LENGTH, JobRow, LineRow, Record, width
+from holdfast.store.valkey.layout import SEQ_LENGTH, Record, width
 from holdfast.store.valkey.moments import finite, to_micros
+from holdfast.store.valkey.requests import JobRow, LineRow
 from holdfast.store.valkey.rows import body, nested, pack
 
 INSERT_BATCH = 500  # jobs of one script

@@ -22,7 +22,6 @@ from holdfast.store.valkey.inserting import (
     job_row,
     require_in_reach,
 )
-from holdfast.store.valkey.layout import PlanRow
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.plan_times import (
     DIGITS,
@@ -34,6 +33,7 @@ from holdfast.store.valkey.plan_times import (
     scope_and_time,
 )
 from holdfast.store.valkey.reading import whole_jobs
+from holdfast.store.valkey.requests import PlanRow
 from holdfast.store.valkey.rows import known, to_ledger_row
 
 PLAN_BATCH = 500  # plans of one script

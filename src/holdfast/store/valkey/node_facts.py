@@ -10,8 +10,8 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import MAY_BEGIN, NodeFacts
 from holdfast.job.state import JobState
 from holdfast.store.valkey import rows
+from holdfast.store.valkey.flow_layout import NodeRow
 from holdfast.store.valkey.flow_rows import to_node_row
-from holdfast.store.valkey.layout import NodeRow
 
 Results = Mapping[JobId, str | None]
 

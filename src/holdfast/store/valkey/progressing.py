@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.store.contract.records import ProgressReport, SpendReport
 from holdfast.store.valkey.connection import ValkeyVerbs
-from holdfast.store.valkey.layout import ReportRow
+from holdfast.store.valkey.requests import ReportRow
 
 
 class ValkeyProgressing(ValkeyVerbs):

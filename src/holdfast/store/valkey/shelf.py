@@ -7,9 +7,9 @@ from typing import Any
 
 from holdfast.store.contract.shelf import Document, Put, check_kind, check_put
 from holdfast.store.valkey.connection import ValkeyVerbs
-from holdfast.store.valkey.layout import PutRow
 from holdfast.store.valkey.moments import to_optional_datetime
 from holdfast.store.valkey.replies import paired
+from holdfast.store.valkey.requests import PutRow
 from holdfast.store.valkey.rows import to_shelf_row
 
 HOME = 0

@@ -11,9 +11,10 @@ from holdfast.job.ids import JobId
 from holdfast.job.signal import NewSignal, Sent, Signal, SignalLimits, SignalWait
 from holdfast.store.contract.signals import wait_cursor
 from holdfast.store.valkey.connection import Call, ValkeyVerbs
-from holdfast.store.valkey.layout import NewSignalRow, SignalRow
+from holdfast.store.valkey.layout import SignalRow
 from holdfast.store.valkey.moments import to_datetime, to_optional_datetime
 from holdfast.store.valkey.replies import ids_of, paired
+from holdfast.store.valkey.requests import NewSignalRow
 from holdfast.store.valkey.rows import known, readable
 
 _to_signal_row = msgspec.msgpack.Decoder(SignalRow).decode

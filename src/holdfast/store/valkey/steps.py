@@ -10,9 +10,10 @@ from holdfast.job.ids import JobId
 from holdfast.job.signal import Recalled
 from holdfast.job.step import Step, StepRecord
 from holdfast.store.valkey.connection import ValkeyVerbs
-from holdfast.store.valkey.layout import NewStepRow, StepRow
+from holdfast.store.valkey.layout import StepRow
 from holdfast.store.valkey.moments import finite, to_datetime, to_optional_datetime
 from holdfast.store.valkey.replies import paired
+from holdfast.store.valkey.requests import NewStepRow
 from holdfast.store.valkey.rows import known, readable
 from holdfast.store.valkey.signals import to_signals
 

@@ -9,8 +9,9 @@ import msgspec
 from holdfast.job.ids import JobId
 from holdfast.job.stream import Followed, FollowFrom, Keep, KeptFrames, NewFrames, StreamPart
 from holdfast.store.valkey.connection import Call, ValkeyVerbs
-from holdfast.store.valkey.layout import FramesRow, NewFramesRow
+from holdfast.store.valkey.layout import FramesRow
 from holdfast.store.valkey.moments import to_datetime
+from holdfast.store.valkey.requests import NewFramesRow
 
 _to_frames_row = msgspec.msgpack.Decoder(FramesRow).decode
 _Part = tuple[str, str, str, str, int, int, int, bool]
