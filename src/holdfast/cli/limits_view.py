@@ -12,15 +12,7 @@ from holdfast.client.limits import FOR
 from holdfast.job.json_text import shown_value
 from holdfast.job.passing import is_total, steps_to
 from holdfast.job.text import counted
-from holdfast.limits.model import (
-    BucketInfo,
-    Budget,
-    Concurrency,
-    LimitInfo,
-    Rate,
-    Settings,
-    shown,
-)
+from holdfast.limits.model import BucketInfo, Budget, Concurrency, LimitInfo, Rate, Settings, shown
 from holdfast.store.contract.audit import AuditEntry
 from holdfast.store.contract.limits import BucketHolder, BucketWaiter
 

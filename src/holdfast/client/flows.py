@@ -12,13 +12,7 @@ from holdfast.client.selection import LONGEST_TEXT, many
 from holdfast.client.waiting import EndWaiter
 from holdfast.enqueue.batcher import Batcher
 from holdfast.enqueue.options import Seconds
-from holdfast.errors import (
-    BadOption,
-    FlowTimeout,
-    HoldfastError,
-    Refused,
-    UnknownFlow,
-)
+from holdfast.errors import BadOption, FlowTimeout, HoldfastError, Refused, UnknownFlow
 from holdfast.flow.graph import Graph
 from holdfast.flow.model import (
     FLOW_ENDED,

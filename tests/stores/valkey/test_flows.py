@@ -32,7 +32,7 @@ from holdfast.job.record import NodeFacts
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.store.contract.flows import FlowFilter
-from holdfast.store.valkey import constants, flow_rows, flows, scripts
+from holdfast.store.valkey import constants, flow_requests, flows, scripts
 from holdfast.store.valkey.claiming import INLINE_BODIES
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.inserting import job_row
@@ -116,7 +116,7 @@ def long_way(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     def add_job(job: Any, tag: str, index: int, given: Any, lines: object) -> None:
         given.jobs.append(job_row(job, index))
 
-    monkeypatch.setattr(flow_rows, "_add_job", add_job)
+    monkeypatch.setattr(flow_requests, "_add_job", add_job)
     return monkeypatch
 
 
@@ -364,7 +364,7 @@ async def test_the_edge_of_a_node_that_waits_for_one_other_leaves_what_a_counted
 ) -> None:
     flow = new_flow({**DIAMOND, "x": ["a"]}, delays={"x": 5.0})
     alone = await _left_by_ends(server, clock, flow, is_long=False)
-    monkeypatch.setattr(flow_rows, "EDGE_ALONE", 0)
+    monkeypatch.setattr(flow_requests, "EDGE_ALONE", 0)
     counted = await _left_by_ends(server, clock, flow, is_long=False)
     assert {name for name in counted if counted[name] != alone[name]} == {
         f"n:{flow.nodes[0].job.id}"

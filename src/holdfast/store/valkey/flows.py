@@ -29,7 +29,7 @@ from holdfast.job.ids import JobId, is_limited_id, partition_bits
 from holdfast.job.record import NewJob
 from holdfast.store.contract.flows import Started, StartWord
 from holdfast.store.contract.records import Capability
-from holdfast.store.valkey import flow_rows
+from holdfast.store.valkey import flow_requests
 from holdfast.store.valkey.connection import Call, Connections, gathered
 from holdfast.store.valkey.flow_reading import ValkeyFlowReading
 from holdfast.store.valkey.inserting import (
@@ -79,7 +79,7 @@ class ValkeyFlows(ValkeyFlowReading):
         tag = self._connections.tag(partition)
 
         async def start(bite: list[Placed]) -> None:
-            rows = [flow_rows.new_flow_row(one.flow, tag, count(one.first)) for one in bite]
+            rows = [flow_requests.new_flow_row(one.flow, tag, count(one.first)) for one in bite]
             given = {"arrival": base, "flows": rows}
             answer = await self._connections.call("flows/start", partition, given)
             for one, (flow, how) in zip(bite, paired(answer), strict=True):
@@ -108,7 +108,7 @@ class ValkeyFlows(ValkeyFlowReading):
         if growth.elements is not None:  # their ids end as that of the map does
             require_beside_flow(self._connections, growth.flow, [growth.by])
         tag = self._connections.tag(self._connections.partition_of(growth.flow))
-        given = {"growth": flow_rows.growth_row(growth, tag)}
+        given = {"growth": flow_requests.growth_row(growth, tag)}
         answer = await self._change("flows/extend", growth.flow, given)
         if answer == KNOWN:
             return await self._extend(written_out(growth))
@@ -126,7 +126,7 @@ class ValkeyFlows(ValkeyFlowReading):
             if await self._change(
                 "flows/reopen",
                 plan.flow,
-                {"plan": flow_rows.reopening_row(plan), "by": by or ""},
+                {"plan": flow_requests.reopening_row(plan), "by": by or ""},
                 again=False,
             )
         ]
@@ -135,7 +135,9 @@ class ValkeyFlows(ValkeyFlowReading):
         return [
             plan.flow
             for plan in plans
-            if await self._change("flows/mend", plan.flow, {"plan": flow_rows.mending_row(plan)})
+            if await self._change(
+                "flows/mend", plan.flow, {"plan": flow_requests.mending_row(plan)}
+            )
         ]
 
     async def _change(

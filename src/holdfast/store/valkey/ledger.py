@@ -18,10 +18,7 @@ from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import Decision, LedgerEntry, Plan
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
 from holdfast.store.valkey.errors import connection_lost
-from holdfast.store.valkey.inserting import (
-    job_row,
-    require_in_reach,
-)
+from holdfast.store.valkey.inserting import job_row, require_in_reach
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.plan_times import (
     DIGITS,
