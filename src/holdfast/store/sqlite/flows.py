@@ -35,17 +35,12 @@ from holdfast.store.sqlite.graphs import grow, replace_gates, write_flows
 from holdfast.store.sqlite.happenings import NewHappening
 from holdfast.store.sqlite.joining import borrowed_writer
 from holdfast.store.sqlite.places import Narrow, line_up, wait_untimed
+from holdfast.store.sqlite.releasing import release
 from holdfast.store.sqlite.rows import (
     to_json,
 )
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.settling import (
-    judge_flows,
-    owe,
-    release,
-    settle_left_over,
-    take_from_live,
-)
+from holdfast.store.sqlite.settling import judge_flows, owe, settle_left_over, take_from_live
 from holdfast.store.sqlite.steps import begun_anew
 from holdfast.store.sqlite.sweeping import remove
 from holdfast.store.sqlite.transaction import Row, Transaction, Values

@@ -24,9 +24,10 @@ from holdfast.flow.model import (
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.store.sqlite.inserting import write_new
+from holdfast.store.sqlite.releasing import Lost
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.settling import Lost, judge, nodes_of, why_lost
+from holdfast.store.sqlite.settling import judge, nodes_of, why_lost
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 Gates = Mapping[JobId, Sequence[NewGate]]

@@ -27,9 +27,8 @@ from holdfast.flow.model import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.job.what import What
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.places import Narrow, leave, make_ready, take_numbers
+from holdfast.store.sqlite.releasing import Lost, release, skip
 from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
@@ -42,13 +41,6 @@ class EndedNode(NamedTuple):
 
     state: JobState
     is_bad: bool
-
-
-class Lost(NamedTuple):
-    """A node that is skipped, and the name of the upstream that decided it."""
-
-    is_bad: bool
-    because: str
 
 
 def settle(tx: Transaction, ended: Mapping[str, JobState], *, are_new: bool = True) -> None:
@@ -66,7 +58,7 @@ def settle(tx: Transaction, ended: Mapping[str, JobState], *, are_new: bool = Tr
             _count_down(tx, round_of, nodes)
         lost = _decide(tx, round_of, {job_id: node[1] for job_id, node in nodes.items()})
         skipped += len(lost)
-        _skip(tx, lost)
+        skip(tx, lost)
         are_new = True
         nodes = nodes_of(tx, lost)
         round_of = {job_id: EndedNode(JobState.SKIPPED, one.is_bad) for job_id, one in lost.items()}
@@ -154,7 +146,7 @@ def judge(tx: Transaction, jobs: Iterable[str], because: Mapping[tuple[str, int]
 def _go_on(tx: Transaction, lost: Mapping[str, Lost]) -> None:
     """Skip these nodes, and settle what follows from that."""
     if lost:
-        _skip(tx, lost)
+        skip(tx, lost)
         settle(tx, dict.fromkeys(lost, JobState.SKIPPED))
 
 
@@ -295,56 +287,3 @@ def _without_gates(tx: Transaction, met: Sequence[Row]) -> set[str]:
     tx.each(sql["drop gate"], met)
     nodes = {job_id for job_id, _ in met}
     return nodes - {job_id for (job_id,) in tx.rows(sql["open gates"], (to_json(nodes),))}
-
-
-def release(tx: Transaction, ids: Iterable[str]) -> None:
-    """Let blocked nodes go on: to ready, or by their delay to scheduled."""
-    free = sorted(ids)
-    if not free:
-        return
-    values = {"ids": to_json(free), "first": take_numbers(tx, len(free)), "now": tx.now}
-    lined_up = tx.rows(steps("flows/settle")["line up"], values)
-    for (queue, task), jobs in Counter(row[1:] for row in lined_up).items():
-        tx.count(queue, task, JobState.BLOCKED, JobState.READY, What.RELEASED, jobs)
-        tx.wake(Topic.READY, queue, jobs)
-    leave(tx, JobState.BLOCKED, [row[0] for row in lined_up])
-    if len(lined_up) < len(free):
-        _release_limited(tx, free)
-        _release_later(tx, free)
-
-
-def _release_limited(tx: Transaction, ids: Sequence[str]) -> None:
-    rows = tx.rows(steps("parts/limited")["blocked"], (to_json(ids),))
-    jobs = [(JobState.BLOCKED, Narrow._make(row)) for row in rows]
-    if jobs:
-        make_ready(tx, jobs, What.RELEASED)
-
-
-def _release_later(tx: Transaction, ids: Sequence[str]) -> None:
-    """Those of these nodes that are still blocked have a delay, or are gone."""
-    later: list[Row] = []
-    for *columns, delay, _ in tx.rows(steps("flows/settle")["waiting"], (to_json(ids),)):
-        row = Narrow._make(columns)
-        later.append((*row, "released", after(tx.now, delay)))
-        tx.count(row.queue, row.task, JobState.BLOCKED, JobState.SCHEDULED, What.RELEASED)
-    if later:
-        leave(tx, JobState.BLOCKED, [row[0] for row in later])
-        tx.each(steps("parts/enter")[JobState.SCHEDULED], later)
-        tx.wake(Topic.DUE)
-
-
-def _skip(tx: Transaction, lost: Mapping[str, Lost]) -> None:
-    """End blocked nodes without an attempt. They are kept as long as their flow."""
-    if not lost:
-        return
-    sql = steps("flows/settle")
-    rows: list[Row] = []
-    for *columns, _, deadline_at in tx.rows(sql["waiting"], (to_json(lost),)):
-        row = Narrow._make(columns)
-        facts = (deadline_at, None, None, None, JobState.SKIPPED.value, tx.now, None)
-        rows.append((*row, *facts, lost[row.job_id].because, None, None))
-        tx.count(row.queue, row.task, JobState.BLOCKED, JobState.SKIPPED, What.SKIPPED)
-    leave(tx, JobState.BLOCKED, [row[0] for row in rows])
-    tx.each(steps("jobs/finish")["end"], rows)
-    tx.run(steps("jobs/finish")["drop deadlines"], (to_json(lost),))
-    tx.each(sql["mark bad"], [(job_id,) for job_id, one in lost.items() if one.is_bad])
