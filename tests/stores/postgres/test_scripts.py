@@ -14,7 +14,8 @@ from holdfast.job.state import UNTIMED, JobState
 from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.records import Want
-from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
+from holdfast.store.postgres.finishing import PostgresFinishing
+from holdfast.store.postgres.finishing_steps import Asked, Moved
 from holdfast.store.postgres.scripts import PACKAGE, _assembled, _for_each_place, load_scripts
 from tests.conformance.builders import QUEUE, TASK, new_job
 from tests.stores.postgres.shared import hired, opened

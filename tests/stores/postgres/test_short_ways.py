@@ -37,7 +37,8 @@ from holdfast.store.postgres import taking
 from holdfast.store.postgres.batch import columns
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.copying import COPY_FROM_JOBS, can_copy, can_copy_nodes
-from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
+from holdfast.store.postgres.finishing import PostgresFinishing
+from holdfast.store.postgres.finishing_steps import Asked, Moved
 from holdfast.store.postgres.flows import _bites
 from holdfast.store.postgres.limits import PostgresLimits
 from holdfast.store.postgres.store import PostgresStore
