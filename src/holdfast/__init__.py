@@ -115,7 +115,8 @@ if TYPE_CHECKING:
     from holdfast.job.stream import Frame
     from holdfast.job.unique import UniqueBy
     from holdfast.job.vote import Approval, Vote
-    from holdfast.limits.model import Budget, Concurrency, Limit, Rate
+    from holdfast.limits.definition import Limit
+    from holdfast.limits.model import Budget, Concurrency, Rate
     from holdfast.resources import Depends, Shared
     from holdfast.schedule.model import (
         CatchUp,
@@ -315,7 +316,8 @@ _HOMES = {
     "holdfast.job.unique": ("UniqueBy",),
     "holdfast.encryption.keyring": ("Keyring",),
     "holdfast.insights.key_use": ("KeyStatus", "KeyUse"),
-    "holdfast.limits.model": ("Budget", "Concurrency", "Limit", "Rate"),
+    "holdfast.limits.definition": ("Limit",),
+    "holdfast.limits.model": ("Budget", "Concurrency", "Rate"),
     "holdfast.resources": ("Depends", "Shared"),
     "holdfast.schedule.model": (
         "CatchUp",

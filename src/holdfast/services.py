@@ -16,7 +16,7 @@ from holdfast.background.service import Loop, Service
 from holdfast.events import Events
 from holdfast.handlers.registry import Handler
 from holdfast.insights.publishing import CatalogueService
-from holdfast.limits.model import Limit
+from holdfast.limits.definition import Limit
 from holdfast.limits.service import LimitService
 from holdfast.operations.service import OperationService
 from holdfast.reconcile.standard import ReconcileService

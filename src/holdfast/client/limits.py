@@ -19,14 +19,8 @@ from holdfast.job.passing import (
     path_of,
     require_own_name,
 )
-from holdfast.limits.model import (
-    BucketInfo,
-    Budget,
-    LimitInfo,
-    Settings,
-    changed,
-    require_defined,
-)
+from holdfast.limits.definition import changed
+from holdfast.limits.model import BucketInfo, Budget, LimitInfo, Settings, require_defined
 from holdfast.store.contract.audit import AuditEntry, AuditFilter
 from holdfast.store.contract.limits import BucketHolder, BucketWaiter
 from holdfast.store.contract.store import Store

@@ -51,7 +51,8 @@ from holdfast.task import Task, TaskHost
 
 if TYPE_CHECKING:
     from holdfast.handlers.pools import ChildPool
-    from holdfast.limits.model import Limit, Settings
+    from holdfast.limits.definition import Limit
+    from holdfast.limits.model import Settings
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
     from holdfast.steps.calls import MakesCalls
@@ -308,7 +309,7 @@ class Tasks(DeclaresCommands):
         """Define a limit that tasks name in `limits=[…]`: `app.limit("tenant", Concurrency(5))`.
         It counts in all workers together. A worker of this app tells the store of it; what an
         operator has set there counts."""
-        from holdfast.limits.model import declared  # most programs have no limit
+        from holdfast.limits.definition import declared
 
         limit = declared(name, settings)
         free = "one that is free: a limit is defined once, and shared by tasks"

@@ -4,11 +4,6 @@ when there is room again.
 The scripts of Postgres and Valkey say the same in their languages; the state machine of
 `tests/properties` holds all three to one model. Times are microseconds of the store's clock, and
 all arithmetic is in whole numbers.
-
-A rate without a burst counts what began in slices of its window. A slice counts until every start
-in it is older than the window, so a start counts for a window and at most a 64th of it more, and
-never less. A rate with a burst is a meter: each permit taken fills it by `Rate.permit` parts, each
-microsecond drains `Rate.growth` of them, and `burst` permits fill it up.
 """
 
 from __future__ import annotations
@@ -20,25 +15,14 @@ import msgspec
 
 from holdfast.job.passing import MOST_COUNTED, split_bucket
 from holdfast.job.transition import Settles
-from holdfast.limits.model import (
-    SLICES,
-    Alarm,
-    AlarmWhat,
-    Budget,
-    Concurrency,
-    Rate,
-    Settings,
-)
+from holdfast.limits import rates
+from holdfast.limits.alarms import ALONE, UNTOLD, after_telling, due, raised
+from holdfast.limits.model import Alarm, Budget, Concurrency, Rate, Settings
 
 ROOMY = MOST_COUNTED
 """The room of a bucket that holds nothing up."""
 QUANTUM = 4
 """How many jobs a line gives at its turn, at least. Serving a line costs as much as two jobs."""
-
-SOFT, OVERRUN, SOFT_TOLD, OVERRUN_TOLD, ALONE = 1, 2, 4, 8, 16
-"""The bits of `Bucket.alarms`: what is to be told of a budget, and what was told in its period.
-ALONE: it was passed otherwise than on the way to another bucket, so that the amounts of its limit
-are its own."""
 
 
 class Bucket(msgspec.Struct):
@@ -138,7 +122,7 @@ class Bucket(msgspec.Struct):
             case Concurrency(most):
                 return now if most - self.in_use >= cost else None
             case Rate(burst=None) as rate:
-                return self._window_opens(rate, now, cost)
+                return rates.opens_at(rate, self._window(rate, now), now, cost)
             case Rate() as rate:
                 over = self._meter(rate, now) + (cost - rate.largest) * rate.permit
                 return now + max(0, -(-over // rate.growth))
@@ -150,36 +134,13 @@ class Bucket(msgspec.Struct):
                 return None
         assert_never(self.settings)
 
-    def _window_opens(self, rate: Rate, now: int, cost: int) -> int:
-        window = self._window(rate, now)
-        over = sum(window.values()) + cost - rate.most
-        opens = now
-        for number in sorted(window):
-            if over <= 0:
-                break
-            over -= window[number]
-            opens = (number + SLICES + 1) * rate.slice
-        return opens
-
     # The state of the kinds, brought up to now -------------------------------------------------
 
     def _window(self, rate: Rate, now: int) -> dict[int, int]:
-        """The slices that count now. After a change of the window's length a slice is taken for one
-        that ends as late: it never counts for shorter than it should."""
-        length, newest = rate.slice, now // rate.slice
-        slices: dict[int, int] = {}
-        for number, units in self.slices.items():
-            if self.scale != length:
-                number = min(newest, ((number + 1) * self.scale - 1) // length)
-            if number >= newest - SLICES:
-                slices[number] = slices.get(number, 0) + units
-        return slices
+        return rates.window(rate, self.slices, self.scale, now)
 
     def _meter(self, rate: Rate, now: int) -> int:
-        used = self.spent
-        if self.scale and self.scale != rate.permit:
-            used = -(-used * rate.permit // self.scale)
-        return max(0, used - rate.growth * max(0, now - self.since))
+        return rates.meter(rate, self.spent, self.scale, now - self.since)
 
     def _spent(self, budget: Budget, now: int) -> int:
         return self.spent if self.since >= budget.period(now).start else 0
@@ -228,22 +189,12 @@ class Bucket(msgspec.Struct):
         self._catch_up(now)
         match self.settings:
             case Rate(burst=None) as rate:
-                self._uncount(taken_at // rate.slice, units)
+                rates.uncount(self.slices, taken_at // rate.slice, units)
             case Rate() as rate:
                 grown = rate.growth * max(0, now - taken_at)
                 self.spent -= min(self.spent, max(0, units * rate.permit - grown))
             case _:
                 pass
-
-    def _uncount(self, taken_in: int, units: int) -> None:
-        """From the slice in which it was counted. If the window was changed since, that one may
-        not have it all; the rest comes from the oldest, so that what is left counts for longer.
-        Never from a later one: what was counted then is somebody else's."""
-        for number in (taken_in, *sorted(one for one in self.slices if one < taken_in)):
-            back = min(units, self.slices.get(number, 0))
-            if back:
-                self.slices[number] -= back
-                units -= back
 
     def spend(self, units: int, now: int, *, is_parent: bool = False) -> None:
         """Add to what a budget has spent; less than 0 gives it back."""
@@ -290,17 +241,8 @@ class Bucket(msgspec.Struct):
         self.slices.clear()
 
     def _notice(self) -> None:
-        if not isinstance(self.settings, Budget) or not self._has_amounts:
-            return
-        soft, hard = self.settings.soft, self.settings.hard
-        if (
-            soft is not None
-            and self.spent + self.in_use >= soft
-            and not self.alarms & (SOFT | SOFT_TOLD)
-        ):
-            self.alarms |= SOFT
-        if self.spent > hard and not self.alarms & (OVERRUN | OVERRUN_TOLD):
-            self.alarms |= OVERRUN
+        if isinstance(self.settings, Budget) and self._has_amounts:
+            self.alarms |= raised(self.alarms, self.settings, self.spent, self.in_use)
 
     @property
     def _has_amounts(self) -> bool:
@@ -311,20 +253,16 @@ class Bucket(msgspec.Struct):
     @property
     def rings(self) -> bool:
         """Whether somebody is to be told of it."""
-        return bool(self.alarms & (SOFT | OVERRUN))
+        return bool(self.alarms & UNTOLD)
 
     def told(self) -> list[Alarm]:
         """What is to be told, once."""
         if not isinstance(self.settings, Budget):
             self.alarms = 0
             return []
-        due = [(SOFT, AlarmWhat.SOFT_REACHED), (OVERRUN, AlarmWhat.OVERRUN)]
-        told = [
-            Alarm(self.name, what, self.spent, self.in_use, self.settings)
-            for bit, what in due
-            if self.alarms & bit
-        ]
-        self.alarms = (self.alarms & ~(SOFT | OVERRUN)) | (self.alarms & (SOFT | OVERRUN)) << 2
+        facts = self.spent, self.in_use, self.settings
+        told = [Alarm(self.name, what, *facts) for what in due(self.alarms)]
+        self.alarms = after_telling(self.alarms)
         return told
 
     def counted(self, now: int) -> int:

@@ -8,7 +8,7 @@ from holdfast.background.counters import LoopCounters
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.service import Loop
 from holdfast.events import Events
-from holdfast.limits.model import Limit
+from holdfast.limits.definition import Limit
 from holdfast.store.contract.store import Store
 
 

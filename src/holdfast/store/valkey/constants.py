@@ -17,7 +17,7 @@ from holdfast.job.signal import OWN_SIGNALS
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.job.ties import Tie
 from holdfast.job.transition import SIGNAL_IS_THERE
-from holdfast.limits import admission
+from holdfast.limits import admission, alarms
 from holdfast.limits.model import SLICES
 from holdfast.limits.turns import STRIDE
 from holdfast.store.contract.failures import SAMPLE_SECONDS
@@ -71,11 +71,11 @@ def constants() -> dict[str, str]:
         "TOTALS": f"'{QUEUE_LIMIT}'",
         "TIE_NODE": str(int(Tie.NODE)),
         "TIE_PERMITS": str(int(Tie.PERMITS)),
-        "ALARM_SOFT": str(admission.SOFT),
-        "ALARM_OVERRUN": str(admission.OVERRUN),
-        "ALARM_SOFT_TOLD": str(admission.SOFT_TOLD),
-        "ALARM_ALONE": str(admission.ALONE),
-        "ALARM_OVERRUN_TOLD": str(admission.OVERRUN_TOLD),
+        "ALARM_SOFT": str(alarms.SOFT),
+        "ALARM_OVERRUN": str(alarms.OVERRUN),
+        "ALARM_SOFT_TOLD": str(alarms.SOFT_TOLD),
+        "ALARM_ALONE": str(alarms.ALONE),
+        "ALARM_OVERRUN_TOLD": str(alarms.OVERRUN_TOLD),
         "QUANTUM": str(admission.QUANTUM),
         "ROOMY": str(admission.ROOMY),
         "SLICES": str(SLICES),
