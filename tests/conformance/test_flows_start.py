@@ -10,8 +10,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, NotCapable
-from holdfast.flow.ids import new_flow_id
-from holdfast.flow.model import FlowState
+from holdfast.flow.model import FlowState, new_flow_id
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Capability
 from tests.conformance.builders import Scene

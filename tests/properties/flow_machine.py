@@ -12,7 +12,6 @@ from hypothesis.stateful import Bundle, initialize, invariant, multiple, rule
 from holdfast.errors import StoreUnavailable
 from holdfast.flow.errands import CLOSED, MEANT, do_errand
 from holdfast.flow.graph import encode_graph
-from holdfast.flow.ids import new_flow_id, new_node_id
 from holdfast.flow.model import (
     ANY_END,
     FAILURE,
@@ -27,6 +26,8 @@ from holdfast.flow.model import (
     Losers,
     NewFlow,
     NewNode,
+    new_flow_id,
+    new_node_id,
 )
 from holdfast.flow.reopening import plan_retry
 from holdfast.job.ends import Cancelled, Skipped
@@ -39,8 +40,8 @@ from holdfast.job.state import JobState as S
 from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.contract.queues import QueueSettings
-from holdfast.store.contract.records import Want
-from tests.conformance.builders import TASK, new_job
+from holdfast.store.contract.records import Capability, Room, Want
+from tests.conformance.builders import RETURNED, TASK, new_job
 from tests.properties import flows_always_true as always
 from tests.properties.flow_model import KEPT, FlowsModel, ModelFlow
 from tests.properties.flows_always_true import SeenFlow
@@ -227,6 +228,26 @@ class FlowMachine(StoreMachine):
             else:
                 begun.append(job)
         return begun
+
+    @rule(
+        targets=(StoreMachine.attempts, node_attempts),
+        worker=StoreMachine.workers,
+        attempt=node_attempts,
+    )
+    def hand_over(self, worker: WorkerId, attempt: Claimed) -> Any:
+        """What comes with an end is what a claim would have given first."""
+        if Capability.HAND_OVER not in self.store.capabilities:
+            return multiple()
+        move, room = decide(attempt, RETURNED), Room(worker, [QUEUE], [TASK])
+        verdict, brought = self.do(self.store.jobs.hand_over(move, room))
+        assert verdict.accepted == self.model.apply(move)
+        self.record.saw_end(verdict, move)
+        self.flows.settle()
+        if brought is None:
+            return multiple()
+        assert [brought.id] == self.model.claim(worker, QUEUE, 1)
+        self._saw_claim(brought)
+        return multiple(brought)
 
     @rule(attempt=node_attempts)
     def skip_node(self, attempt: Claimed) -> None:

@@ -27,8 +27,8 @@ from tests.support.source import PACKAGE, ROOT, classes, methods, modules
 
 BACKENDS = {"sqlite": "sql", "postgres": "sql", "valkey": "lua"}
 JOBS = (
-    *("inserting", "claiming", "finishing", "progressing", "sweeping", "operating", "reading"),
-    "joining",
+    *("inserting", "claiming", "finishing", "handing_over", "progressing", "sweeping"),
+    *("operating", "reading", "joining"),
 )
 CONFORMANCE = ROOT / "tests" / "conformance"
 
@@ -69,6 +69,8 @@ NO_SCRIPT = {
 """Verbs that no store has a script for."""
 
 SCRIPT_ELSEWHERE = {
+    ("postgres", "jobs.hand_over"): "it cannot: see Capability",
+    ("valkey", "jobs.hand_over"): "it cannot: see Capability",
     ("postgres", "jobs.reclaim"): "finish, with a condition that is a parameter",
     ("postgres", "health.check"): "check_bloat and its siblings: one script for each question",
     ("sqlite", "telemetry.correct"): "the step of fold that adds to a tally",

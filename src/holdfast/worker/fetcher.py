@@ -9,6 +9,8 @@ that it asked for, until a claim gets less.
 A claim says how many of its jobs will begin at once: as many as find a free slot, and a free
 thread or child process if their task needs one. The others are claimed ahead. While claims bring
 jobs that may not be claimed ahead, the fetcher claims only jobs that begin at once.
+
+While no claim is on its way, a node may come with the answer to the end before it (`HandOvers`).
 """
 
 from __future__ import annotations
@@ -23,12 +25,14 @@ from holdfast.handlers.registry import Mode
 from holdfast.job.record import Claimed
 from holdfast.job.text import describe
 from holdfast.job.ties import PERMITS
-from holdfast.store.contract.records import ALL, Want
+from holdfast.store.contract.records import ALL, Room, Want
 from holdfast.worker.admission import Admission
 from holdfast.worker.finisher import Finisher
+from holdfast.worker.handing_over import HandOvers
 from holdfast.worker.identity import Identity
 from holdfast.worker.lost_claims import LostClaims
 from holdfast.worker.nodes import Nodes
+from holdfast.worker.openings import Openings
 from holdfast.worker.permits import Permits, Places
 from holdfast.worker.queue_order import QueueOrder
 from holdfast.worker.runner import Runner
@@ -85,9 +89,10 @@ class Fetcher:
         self._last_claim = self._loop.time()
         self._pacing = False
         self._left_out = False
-        self._meets_limits: bool | None = None  # not known yet
-        self._opening: asyncio.TimerHandle | None = None
+        self._openings = Openings(setup, self.wake)
+        self._hand_overs = HandOvers(setup, permits, lost_claims, self._room, self.wake_up)
         self.claimed = 0
+        finisher.send = self._hand_overs.finish
         permits.on_room = self._room_in
         finisher.on_room = self.wake_up
         identity.on_renewal = self.wake
@@ -111,8 +116,7 @@ class Fetcher:
             await asyncio.wait((self._task,), timeout=patience)
             self._task.cancel()
             await asyncio.wait((self._task,))
-        if self._opening is not None:
-            self._opening.cancel()
+        self._openings.close()
 
     def wake(self, queue: str = "") -> None:
         """Jobs may have come to this queue, or to any queue if no name is given. A queue that has
@@ -169,7 +173,7 @@ class Fetcher:
         return self._loop.time() - self._last_claim
 
     async def _fetch(self) -> None:
-        while not self._stopping:
+        while not self._stopping or self._hand_overs.under_way:
             try:
                 await self._step()
             except Exception as error:  # noqa: BLE001 - a defect here must not end all claiming
@@ -177,6 +181,9 @@ class Fetcher:
                 await asyncio.sleep(self._poll)
 
     async def _step(self) -> None:
+        if self._hand_overs.under_way:
+            await self._receive_handed_over()
+            return
         if not self._hungry:
             await self._wait()
             return
@@ -266,35 +273,43 @@ class Fetcher:
             await self._recover(error)
         else:
             self._outage.answered("claim")
-            self.claimed += len(claimed)
             self._give_back(wants, claimed)
             self._left_out = self._places.leaves_out(tasks)
             self._learn(asked, claimed)
-            if any(map(_ties, claimed)):
-                if any(one.ties & PERMITS for one in claimed):
-                    self._meets_limits = True
-                claimed = await self._fill_in(claimed)
-            self._admission.receive(claimed)
+            await self._receive(claimed)
             # Last, because nobody knows of claimed jobs before they are received.
-            if self._meets_limits is not False and not asked <= self._hungry:
-                await self._look_for_openings()
+            if self._openings.matter is not False and not asked <= self._hungry:
+                await self._openings.expect(self._permits.slots)
 
-    async def _look_for_openings(self) -> None:
-        """Claim again when time opens a limit that holds up jobs of these queues. First, the
-        store tells whether it has limits at all: a worker may come while all jobs wait for one."""
-        try:
-            if self._meets_limits is None:
-                self._meets_limits = bool(await self._store.limits.find())
-            if not self._meets_limits:
-                return
-            opens_in = await self._store.limits.opens_in(self._permits.slots)
-        except StoreUnavailable:  # the next claim tells of it, and polls look again
-            return
-        if self._opening is not None:
-            self._opening.cancel()
-            self._opening = None
-        if opens_in is not None:
-            self._opening = self._loop.call_later(max(opens_in, PACE_SECONDS), self.wake)
+    async def _receive(self, claimed: Sequence[Claimed]) -> None:
+        self.claimed += len(claimed)
+        if any(map(_ties, claimed)):
+            if any(one.ties & PERMITS for one in claimed):
+                self._openings.matter = True
+            claimed = await self._fill_in(claimed)
+        self._admission.receive(claimed)
+
+    def _room(self) -> Room | None:
+        """Room for a node that an end may release. None while a claim is on its way, which may need
+        all the room there is."""
+        if self._waiter is None or self._stopping or self._only:
+            return None
+        permits, free = self._permits, self._places.free()
+        if not self._may_claim or _least(free, permits.reads_ahead) == 0:
+            return None
+        to_ask = self._order.to_ask(permits.slots.keys(), self._runner.opens)
+        shared = permits.divided(to_ask)
+        queues = [one for one in to_ask if min(permits.free(one), shared.get(one, 1)) > 0]
+        return Room(self._identity.id, queues, self._tasks(free)) if queues else None
+
+    async def _receive_handed_over(self) -> None:
+        """What wakes the fetcher meanwhile has to wait for it."""
+        if (brought := self._hand_overs.received()) is None:
+            await self._wait()
+        elif brought:
+            self._last_claim = self._loop.time()
+            self._watch.won()
+            await self._receive(brought)
 
     async def _fill_in(self, claimed: Sequence[Claimed]) -> list[Claimed]:
         """The claim is not over before its nodes have their arguments."""
@@ -346,7 +361,7 @@ class Fetcher:
 
     async def _wait(self, seconds: float | None = None) -> None:
         """Until `wake_up`, or for so many seconds."""
-        if self._stopping:
+        if self._stopping and not self._hand_overs.under_way:
             return
         self._waiter = self._loop.create_future()
         timer = None if seconds is None else self._loop.call_later(seconds, self.wake_up)

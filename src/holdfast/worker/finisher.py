@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain, count
 from operator import attrgetter
@@ -66,17 +66,22 @@ attempt for a job that never became one here: this program could not read it, th
 claim was lost, or nobody listened yet when it ended."""
 
 
+Send = Callable[[Sequence[Transition]], Awaitable[list[Verdict]]]
+
+
 class Finisher:
     """Collects ends and flushes them, one batch at a time.
 
     `on_room` is called after each flush: there may be room for more ends. `on_given_up` is
     called when an end could not be written at all, so that its job may look as if it still ran.
+    `send` gives ends to the store; the fetcher may send a claim along.
     """
 
     def __init__(self, setup: WorkerSetup, meter: Meter) -> None:
         self._store = setup.store
         self._events = setup.events
         self._outage = setup.outage
+        self.send: Send = self._finish
         self._batch = setup.options.batch
         self._most = setup.options.max_unwritten
         self.on_room: Callable[[], None] = _nobody
@@ -206,7 +211,7 @@ class Finisher:
         while True:
             try:
                 given = self._sleeps.on_time(batch) if self._sleeps else batch
-                verdicts = await self._store.jobs.finish(given)
+                verdicts = await self.send(given)
             except RowRefused as error:
                 self._outage.over(FINISH)
                 await self._without_the_row(batch, error)
@@ -225,6 +230,9 @@ class Finisher:
                 if self._sleeps:
                     self._sleeps.forget(end for end in batch if not self._holds(end))
                 return
+
+    async def _finish(self, ends: Sequence[Transition]) -> list[Verdict]:
+        return await self._store.jobs.finish(ends)
 
     async def _apart(self, batch: Sequence[Transition], error: Exception) -> None:
         """The error is unknown, and one row may be its cause: the other rows are written without

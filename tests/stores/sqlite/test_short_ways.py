@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ import msgspec
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.flow.inputs import Input, Result, encode_inputs
 from holdfast.flow.model import NewFlow
-from holdfast.job.ends import HandedBack
 from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
@@ -30,10 +32,11 @@ from holdfast.job.transition import Transition
 from holdfast.job.unique import Unique
 from holdfast.limits.model import Budget, Concurrency, Rate
 from holdfast.store.contract.queues import QueueSettings
-from holdfast.store.contract.records import Verdict, Want
+from holdfast.store.contract.records import Room, Verdict, Want
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.store.sqlite import finishing, inline_writer, inserting
+from holdfast.store.sqlite.handing_over import RoomTaker
 from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.writer import Writer
 from tests.conformance.builders import FAILED, RAISED, RETURNED, TASK, new_job, new_worker
@@ -284,6 +287,74 @@ async def test_nodes_succeed_as_by_the_long_way(
     assert await theatre.play("long", scene) == short
 
 
+# Nodes that are handed over ----------------------------------------------------------------------
+
+
+async def hand_to_hand(store: Store, flow: NewFlow, worker: WorkerId) -> list[object]:
+    """One node at a time: it comes with the end of the one before, or a claim brings it."""
+    await store.flows.start([flow])
+    answers: list[object] = []
+    begun = await store.jobs.claim(worker, [Want("default", 1, 1)], [TASK])
+    while begun:
+        room = Room(worker, ("default",), (TASK,))
+        verdict, brought = await store.jobs.hand_over(decide(begun[0], RETURNED), room)
+        if brought is None:
+            begun = await store.jobs.claim(worker, [Want("default", 1, 1)], [TASK])
+        else:
+            begun = [brought]
+        answers.append((verdict, begun))
+    return answers
+
+
+def without_wakes(played: tuple[object, Rows]) -> tuple[object, Rows]:
+    """Nobody is woken for a node that was handed over."""
+    answers, rows = played
+    kept = [row for row in rows["holdfast_counter"] if row["topic"] != "ready"]
+    return answers, {**rows, "holdfast_counter": kept}
+
+
+def a_flow_with_one_node_after_the_other() -> NewFlow:
+    graph: dict[str, Waits] = {name: [before] for before, name in pairwise("abcdefgh")}
+    options: dict[str, dict[str, Any]] = {
+        "b": {"deadline_in": 60.0},
+        "c": {"priority": -2, "tags": ("x",), "headers": '{"y":1}'},
+        "d": {"policy": encode_policy(Policy(timeout=9.0))},
+    }
+    flow = new_flow(
+        {"a": [], **graph, "i": ["h", "a"], "j": ["i"], "k": ["i"]},
+        node_options=options,
+        delays={"g": 0.0},
+    )
+    results = encode_inputs([Input(("x",), Result(flow.nodes[0].job.id))])
+    nodes = [
+        msgspec.structs.replace(node, inputs=results) if node.name == "e" else node
+        for node in flow.nodes
+    ]
+    return msgspec.structs.replace(flow, nodes=tuple(nodes))
+
+
+async def test_a_node_is_handed_over_as_if_it_had_stood_in_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = a_flow_with_one_node_after_the_other()
+    taken: list[bool] = []
+    take = RoomTaker.take
+
+    def noting(taker: RoomTaker, tx: Transaction, job_id: str) -> bool:
+        taken.append(take(taker, tx, job_id))
+        return taken[-1]
+
+    async def scene(store: Store, jobs: list[NewJob], worker: WorkerId) -> object:
+        return await hand_to_hand(store, flow, worker)
+
+    theatre = Theatre(tmp_path, [])
+    monkeypatch.setattr(RoomTaker, "take", noting)
+    short = without_wakes(await theatre.play("short", scene))
+    assert taken == [True] * 8
+    monkeypatch.setattr(RoomTaker, "take", lambda taker, tx, job_id: False)
+    assert without_wakes(await theatre.play("long", scene)) == short
+
+
 # Steps ---------------------------------------------------------------------------------------
 
 
@@ -419,37 +490,6 @@ async def test_many_jobs_with_limits_are_written_as_each_would_be_alone(tmp_path
     jobs += [new_job(task="t2", **through(f"tenant:{n}")) for n in range(30)]
     theatre = Theatre(tmp_path, jobs)
     assert await theatre.play("batch", together) == await theatre.play("alone", one_by_one)
-
-
-async def test_jobs_of_different_pasts_stand_together_as_each_would_alone(tmp_path: Path) -> None:
-    """Some have been claimed once and some twice, so that their fences differ."""
-
-    def moved(size: int) -> Play:
-        async def play(store: Store, jobs: list[NewJob], worker: WorkerId) -> object:
-            await store.limits.declare({"tenant": Concurrency(4), "tokens": Budget(90)})
-            await store.jobs.insert(jobs)
-            for some in (5, 8):
-                claimed = await store.jobs.claim(worker, [Want("default", some)], [TASK])
-                await store.jobs.finish([decide(job, HandedBack(begun=False)) for job in claimed])
-            ids = [job.id for job in jobs]
-            parts = [ids[n : n + size] for n in range(0, len(ids), size)]
-            return [job for part in parts for job in await store.jobs.move(part, "elsewhere")]
-
-        return play
-
-    jobs = [new_job(**through(f"tenant:{n % 3}", weight=n + 1)) for n in range(7)]
-    jobs += [new_job(**at_cost({"tokens:a": n})) for n in (1, 30, 1)]
-    theatre = Theatre(tmp_path, jobs)
-    answer, rows = await theatre.play("together", moved(len(jobs)))
-    same_answer, same_rows = await theatre.play("alone", moved(1))
-    assert answer == same_answer
-    assert rows["holdfast_ready"] == same_rows["holdfast_ready"]
-    assert lines_of(rows, "elsewhere") == lines_of(same_rows, "elsewhere")
-    assert {row["fence"] for row in rows["holdfast_ready"]} == {1, 2}
-
-
-def lines_of(rows: Rows, queue: str) -> list[dict[str, object]]:
-    return [row for row in rows["holdfast_line"] if row["queue"] == queue]
 
 
 @pytest.mark.parametrize("priority", [0, 1])

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from holdfast.store.contract.claiming import Claiming
 from holdfast.store.contract.finishing import Finishing
+from holdfast.store.contract.handing_over import HandingOver
 from holdfast.store.contract.inserting import Inserting
 from holdfast.store.contract.joining import Joining
 from holdfast.store.contract.operating import Operating
@@ -15,5 +16,14 @@ from holdfast.store.contract.sweeping import Sweeping
 
 
 class Jobs(
-    Inserting, Claiming, Finishing, Progressing, Sweeping, Operating, Reading, Joining, Protocol
+    Inserting,
+    Claiming,
+    Finishing,
+    HandingOver,
+    Progressing,
+    Sweeping,
+    Operating,
+    Reading,
+    Joining,
+    Protocol,
 ): ...

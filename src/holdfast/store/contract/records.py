@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 
-from holdfast.job.ids import JobId
+from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Job, Progress
 from holdfast.job.state import JobState
 
@@ -18,6 +19,7 @@ class Capability(StrEnum):
     JOIN_TRANSACTION = "join the caller's transaction"
     MANY_PROCESSES = "be shared by several processes"
     QUEUE_TOTALS = "count the running jobs of a queue"
+    HAND_OVER = "hand a released node to the worker that ended the one before it"
 
 
 ALL = 2**31 - 1
@@ -30,6 +32,14 @@ class Want(msgspec.Struct, frozen=True):
     queue: str
     limit: int
     free: int = ALL
+
+
+class Room(msgspec.Struct, frozen=True, gc=False):
+    """A worker that could begin one more job of any of these queues and tasks at once."""
+
+    worker: WorkerId
+    queues: Collection[str]
+    tasks: Collection[str]
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):

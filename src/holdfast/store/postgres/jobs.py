@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.store.postgres.claiming import PostgresClaiming
 from holdfast.store.postgres.finishing import PostgresFinishing
+from holdfast.store.postgres.handing_over import PostgresHandingOver
 from holdfast.store.postgres.inserting import PostgresInserting
 from holdfast.store.postgres.joining import PostgresJoining
 from holdfast.store.postgres.operating import PostgresOperating
@@ -16,6 +17,7 @@ class PostgresJobs(
     PostgresInserting,
     PostgresClaiming,
     PostgresFinishing,
+    PostgresHandingOver,
     PostgresProgressing,
     PostgresSweeping,
     PostgresOperating,

@@ -54,7 +54,7 @@ class PostgresStore:
     """
 
     kind: str = "postgres"
-    capabilities: frozenset[Capability] = frozenset(Capability)
+    capabilities: frozenset[Capability] = frozenset(Capability) - {Capability.HAND_OVER}
     durability: str = (
         "an acknowledged write survives a crash of the server, as far as its settings "
         "fsync and synchronous_commit promise"

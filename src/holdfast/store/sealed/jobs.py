@@ -16,7 +16,7 @@ from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.joining import JobsWithin, Work
 from holdfast.store.contract.reading import USUAL_BOUND, WalkBound
-from holdfast.store.contract.records import Outcome, Page, ProgressReport, Verdict, Want
+from holdfast.store.contract.records import Outcome, Page, ProgressReport, Room, Verdict, Want
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.sealed.audit import SealedAudit
 from holdfast.store.sealed.records import Records
@@ -124,7 +124,16 @@ class SealedJobs(SealedWithin):
         labels: Collection[str] = (),
         only: Collection[str] = (),
     ) -> list[Claimed]:
-        records, claimed = self._records, await self._jobs.claim(worker, wants, tasks, labels, only)
+        return await self._opened(await self._jobs.claim(worker, wants, tasks, labels, only))
+
+    async def hand_over(self, end: Transition, room: Room) -> tuple[Verdict, Claimed | None]:
+        verdict, brought = await self._jobs.hand_over(self._records.transition(end), room)
+        if brought is not None:
+            [brought] = await self._opened([brought])
+        return verdict, brought
+
+    async def _opened(self, claimed: Sequence[Claimed]) -> list[Claimed]:
+        records = self._records
         held = [job.id for job in claimed if records.is_held(job)]
         keys = {job.id: job.unique_key for job in await self._jobs.get(held)} if held else {}
         return [records.claimed(job, keys.get(job.id)) for job in claimed]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.store.sqlite.claiming import SqliteClaiming
 from holdfast.store.sqlite.finishing import SqliteFinishing
+from holdfast.store.sqlite.handing_over import SqliteHandingOver
 from holdfast.store.sqlite.inserting import SqliteInserting
 from holdfast.store.sqlite.joining import SqliteJoining
 from holdfast.store.sqlite.operating import SqliteOperating
@@ -16,6 +17,7 @@ class SqliteJobs(
     SqliteInserting,
     SqliteClaiming,
     SqliteFinishing,
+    SqliteHandingOver,
     SqliteProgressing,
     SqliteSweeping,
     SqliteOperating,

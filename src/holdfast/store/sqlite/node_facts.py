@@ -28,11 +28,12 @@ def with_facts(tx: Transaction, claimed: list[Claimed]) -> list[Claimed]:
     nodes = [job.id for job in claimed if job.ties & NODE]
     if not nodes:
         return claimed
-    facts = _facts(tx, tx.rows(steps("flows/inputs")["facts"], (to_json(nodes),)))
+    facts = facts_of(tx, tx.rows(steps("flows/inputs")["facts"], (to_json(nodes),)))
     return [_replace(job, node=facts[job.id]) if job.id in facts else job for job in claimed]
 
 
-def _facts(tx: Transaction, rows: Sequence[Row]) -> dict[JobId, NodeFacts]:
+def facts_of(tx: Transaction, rows: Sequence[Row]) -> dict[JobId, NodeFacts]:
+    """By the ids of nodes, from rows of an id, inputs and the state of the flow."""
     wanted = {job: only_results(decode_inputs(inputs)) for job, inputs, _ in rows if inputs}
     results = _results(tx, (job for some in wanted.values() for job in some or ()))
     return {

@@ -13,7 +13,7 @@ from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.places import Narrow, leave, make_ready, take_numbers
 from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import Row, Taker, Transaction
 
 
 class Lost(NamedTuple):
@@ -23,10 +23,11 @@ class Lost(NamedTuple):
     because: str
 
 
-def release(tx: Transaction, ids: Iterable[str]) -> None:
-    """Let blocked nodes go on: to ready, or by their delay to scheduled."""
+def release(tx: Transaction, ids: Iterable[str], taker: Taker | None = None) -> None:
+    """Let blocked nodes go on: to the `taker`, if one takes what is released alone; to ready, or by
+    their delay to scheduled."""
     free = sorted(ids)
-    if not free:
+    if not free or (taker is not None and len(free) == 1 and taker.take(tx, free[0])):
         return
     values = {"ids": to_json(free), "first": take_numbers(tx, len(free)), "now": tx.now}
     lined_up = tx.rows(steps("flows/settle")["line up"], values)

@@ -31,7 +31,7 @@ from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.releasing import Lost, release, skip
 from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import Row, Taker, Transaction
 
 _keep = lru_cache(maxsize=64)(msgspec.json.Decoder(dict[FlowState, float | None]).decode)
 
@@ -105,7 +105,9 @@ def _count_successes(
         tx.each(steps("flows/settle")["set counts"], counts)
     if judged:
         because = _lost_to_successes(tx, ids) if any(gate[4] for gate in judged) else {}
-        _go_on(tx, _judge(tx, judged, because))
+        # Which of several nodes goes first is for a claim to say.
+        taker = tx.taker if len(judged) == 1 else None
+        _go_on(tx, _judge(tx, judged, because, taker))
 
 
 def _running_of(tx: Transaction, flows: Iterable[Sequence[Any]]) -> set[str]:
@@ -255,7 +257,10 @@ def _decide(
 
 
 def _judge(
-    tx: Transaction, gates: Sequence[Row], because: Mapping[tuple[str, int], str]
+    tx: Transaction,
+    gates: Sequence[Row],
+    because: Mapping[tuple[str, int], str],
+    taker: Taker | None = None,
 ) -> dict[str, Lost]:
     """Drop the gates that are met, and release nodes that have none left. Returns the nodes of
     impossible gates."""
@@ -277,7 +282,7 @@ def _judge(
         tx.run_for(free, steps("flows/settle")["drop gates"])
     if several:
         free += _without_gates(tx, several)
-    release(tx, [job_id for job_id in free if job_id not in lost])
+    release(tx, [job_id for job_id in free if job_id not in lost], taker)
     return lost
 
 

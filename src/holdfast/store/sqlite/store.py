@@ -49,7 +49,7 @@ class SqliteStore:
         self._may_create = may_create
         self.durability = location.durability
         in_memory = location.path is None
-        alone = frozenset({Capability.QUEUE_TOTALS})
+        alone = frozenset({Capability.QUEUE_TOTALS, Capability.HAND_OVER})
         self.capabilities = alone if in_memory else frozenset(Capability)
         self.jobs = SqliteJobs(self._writer)
         self.queues = SqliteQueues(self._writer)

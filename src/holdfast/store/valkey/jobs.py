@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.store.valkey.claiming import ValkeyClaiming
 from holdfast.store.valkey.finishing import ValkeyFinishing
+from holdfast.store.valkey.handing_over import ValkeyHandingOver
 from holdfast.store.valkey.inserting import ValkeyInserting
 from holdfast.store.valkey.joining import ValkeyJoining
 from holdfast.store.valkey.operating import ValkeyOperating
@@ -16,6 +17,7 @@ class ValkeyJobs(
     ValkeyInserting,
     ValkeyClaiming,
     ValkeyFinishing,
+    ValkeyHandingOver,
     ValkeyProgressing,
     ValkeySweeping,
     ValkeyOperating,
