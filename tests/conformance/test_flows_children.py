@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.flow.model import ErrandKind, FlowId, Reopening, child_flow_id, new_node_id
+from holdfast.flow.ids import child_flow_id, new_node_id
+from holdfast.flow.model import ErrandKind, FlowId, Reopening
 from holdfast.job.ends import Cancelled, End, Returned
 from holdfast.job.ids import JobId
 from holdfast.job.record import Claimed, Live

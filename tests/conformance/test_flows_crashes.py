@@ -13,7 +13,8 @@ import pytest
 from holdfast.flow import growing
 from holdfast.flow.elements import element_ids
 from holdfast.flow.growing import Join, MapPlan, growths
-from holdfast.flow.model import CloseWhat, FlowState, NodeInput, undo_flow_id
+from holdfast.flow.ids import undo_flow_id
+from holdfast.flow.model import CloseWhat, FlowState, NodeInput
 from holdfast.job.ends import End
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import Claimed

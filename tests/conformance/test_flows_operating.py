@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.flow.model import CloseWhat, ErrandKind, FlowState, new_flow_id
+from holdfast.flow.ids import new_flow_id
+from holdfast.flow.model import CloseWhat, ErrandKind, FlowState
 from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowState, Reopening, child_flow_id
+from holdfast.flow.ids import child_flow_id
+from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowState, Reopening
 from holdfast.job.ends import Cancelled, DeadlinePassed, End, Raised, Returned, WasSuspended
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import msgspec
 
+from holdfast.flow.ids import new_flow_id
 from holdfast.flow.inputs import Each, Input, Result, encode_inputs
-from holdfast.flow.model import FlowState, NodeInput, new_flow_id
+from holdfast.flow.model import FlowState, NodeInput
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import decide
 from holdfast.store.contract.flows import FlowFilter

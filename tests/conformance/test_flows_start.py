@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, NotCapable
-from holdfast.flow.model import FlowState, new_flow_id
+from holdfast.flow.ids import new_flow_id
+from holdfast.flow.model import FlowState
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Capability
 from tests.conformance.builders import Scene

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.flow.errands import do_errand
-from holdfast.flow.model import ErrandKind, Reopening, undo_flow_id
+from holdfast.flow.ids import undo_flow_id
+from holdfast.flow.model import ErrandKind, Reopening
 from holdfast.flow.undoing import NAME
 from holdfast.job.ends import (
     Cancelled,

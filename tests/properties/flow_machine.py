@@ -12,6 +12,7 @@ from hypothesis.stateful import Bundle, initialize, invariant, multiple, rule
 from holdfast.errors import StoreUnavailable
 from holdfast.flow.errands import CLOSED, MEANT, do_errand
 from holdfast.flow.graph import encode_graph
+from holdfast.flow.ids import new_flow_id, new_node_id
 from holdfast.flow.model import (
     ANY_END,
     FAILURE,
@@ -26,8 +27,6 @@ from holdfast.flow.model import (
     Losers,
     NewFlow,
     NewNode,
-    new_flow_id,
-    new_node_id,
 )
 from holdfast.flow.reopening import plan_retry
 from holdfast.job.ends import Cancelled, Skipped

@@ -110,6 +110,6 @@ orders = st.builds(
     max_crashes=st.integers(1, 2),
     unique=seldom(st.tuples(st.sampled_from("ab"), st.sampled_from(MODES))),
     # None has the tie of a node without its flow, nor that of permits without its buckets.
-    ties=st.sampled_from([0, 0, 0, int(Tie.RESERVATION | Tie.WATCHED)]),
+    ties=st.sampled_from([0, 0, 0, int(Tie.WATCHED)]),
     blocked=st.sampled_from([False, False, False, True]),
 )

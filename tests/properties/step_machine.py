@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, multiple, rule
 
 from holdfast.flow.errands import do_errand
-from holdfast.flow.model import ANY_END, Errand, ErrandKind, NodeInfo, undo_flow_id
+from holdfast.flow.ids import undo_flow_id
+from holdfast.flow.model import ANY_END, Errand, ErrandKind, NodeInfo
 from holdfast.job.ends import WasSuspended
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import decide

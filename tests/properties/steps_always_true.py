@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.flow.model import Errand, FlowId, undo_flow_id
+from holdfast.flow.ids import undo_flow_id
+from holdfast.flow.model import Errand, FlowId
 from holdfast.flow.undoing import NAME
 from holdfast.job.ids import JobId
 from holdfast.job.signal import Signal, SignalWait

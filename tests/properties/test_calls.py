@@ -18,7 +18,8 @@ from holdfast.background.cancelling import cancel_jobs
 from holdfast.clock import ManualClock
 from holdfast.flow.calls import CallEnd, end_of_call
 from holdfast.flow.errands import do_errand
-from holdfast.flow.model import FlowId, FlowInfo, new_node_id
+from holdfast.flow.ids import new_node_id
+from holdfast.flow.model import FlowId, FlowInfo
 from holdfast.job.call import end_signal
 from holdfast.job.ends import Reclaimed, Returned, WasSuspended
 from holdfast.job.ids import JobId

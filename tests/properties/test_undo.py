@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast.background.cancelling import cancel_jobs
 from holdfast.clock import ManualClock
 from holdfast.flow.errands import do_errand
-from holdfast.flow.model import undo_flow_id
+from holdfast.flow.ids import undo_flow_id
 from holdfast.job.ends import End, Reclaimed
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.flow.graph import encode_graph
+from holdfast.flow.ids import new_flow_id, new_node_id
 from holdfast.flow.model import (
     ANY_END,
     FAILURE,
@@ -21,8 +22,6 @@ from holdfast.flow.model import (
     NewGate,
     NewNode,
     NodeInfo,
-    new_flow_id,
-    new_node_id,
 )
 from holdfast.job.ends import End
 from holdfast.job.ids import JobId

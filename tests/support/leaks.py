@@ -92,8 +92,15 @@ def _commands() -> Iterator[tuple[int, str]]:
                 yield child.pid, " ".join(child.cmdline())
         return
     for pid in _descendants(os.getpid()):
-        if command := _read(f"/proc/{pid}/cmdline"):
+        if command := _read(f"/proc/{pid}/cmdline") or _begun(pid):
             yield pid, command.rstrip(b"\0").replace(b"\0", b" ").decode(errors="replace")
+
+
+def _begun(pid: int) -> bytes:
+    """The short name of a process without a command line, if it lives. One that has ended has none
+    any more, and one that just begins has none yet, although whoever started it was told so."""
+    name, _, state = _read(f"/proc/{pid}/stat").partition(b"(")[2].rpartition(b") ")
+    return b"" if state[:1] in (b"", b"Z", b"X") else name
 
 
 def _descendants(parent: int) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 The stores are imported when one is opened. Valkey's scripts are put together from their parts at
 the first call of each, which takes half a second for all. A process migrates its first database in
-memory and copies it for the others, and its first worker looks up which release it is.
+memory and copies it for the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import holdfast.store.postgres.store
 import holdfast.store.valkey.store  # noqa: F401 - imported for those who are forked
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.valkey.scripts import script
-from holdfast.telemetry.build import own_version
 
 
 def warm_up() -> None:
@@ -23,7 +22,6 @@ def warm_up() -> None:
         for file in noun.iterdir() if noun.name != "parts" else ():
             script(f"{noun.name}/{file.name.removesuffix('.lua')}")
     asyncio.run(_migrate_in_memory())
-    own_version()
 
 
 async def _migrate_in_memory() -> None:

@@ -12,7 +12,8 @@ from holdfast.app import App
 from holdfast.background.cancelling import cancel_jobs
 from holdfast.errors import JobFailed, StoreUnavailable
 from holdfast.flow.errands import do_errand
-from holdfast.flow.model import FLOW_LIVE, FlowInfo, FlowState, undo_flow_id
+from holdfast.flow.ids import undo_flow_id
+from holdfast.flow.model import FLOW_LIVE, FlowInfo, FlowState
 from holdfast.job.ends import Reclaimed
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.flow.errands import do_errand
-from holdfast.flow.model import undo_flow_id
+from holdfast.flow.ids import undo_flow_id
 from holdfast.job.call import FAILED, CallFailure, encode_recorded, end_signal
 from holdfast.job.ids import JobId
 from holdfast.job.step import StepRecord

@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.flow.errands import do_errand
-from holdfast.flow.model import FlowState, child_flow_id
+from holdfast.flow.ids import child_flow_id
+from holdfast.flow.model import FlowState
 from holdfast.flow.parents import waits_for
 from holdfast.job.ends import Cancelled, End, Raised, Returned, WasSuspended
 from holdfast.job.ids import JobId

@@ -13,7 +13,8 @@ from holdfast.app import App
 from holdfast.context import Context
 from holdfast.declaring.flows import Flow
 from holdfast.errors import JobCancelled, JobFailed
-from holdfast.flow.model import Errand, FlowInfo, FlowState, child_flow_id
+from holdfast.flow.ids import child_flow_id
+from holdfast.flow.model import Errand, FlowInfo, FlowState
 from holdfast.flow.parents import end_parent
 from holdfast.handle import JobHandle
 from holdfast.insights.explain import explain

@@ -8,7 +8,8 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.events import Event
 from holdfast.flow.graph import encode_graph
-from holdfast.flow.model import FlowState, child_flow_id
+from holdfast.flow.ids import child_flow_id
+from holdfast.flow.model import FlowState
 from holdfast.flow.parents import STRANDED_AFTER, WAITS_FOR_FLOW
 from holdfast.insights.diagnosis import PROBLEM
 from holdfast.insights.flow_checks import check_parents

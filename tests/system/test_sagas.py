@@ -9,7 +9,8 @@ import pytest
 
 from holdfast import App, Context, Fail, Refused, Retry
 from holdfast.errors import BadFlow, BadOption
-from holdfast.flow.model import FlowInfo, flow_undo_id, undo_flow_id
+from holdfast.flow.ids import flow_undo_id, undo_flow_id
+from holdfast.flow.model import FlowInfo
 from holdfast.handle import JobHandle
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.app import App
 from holdfast.background.counters import LoopCounters, Swept
 from holdfast.job.ids import WorkerId
 from holdfast.store.contract.facts import SlotFacts, WorkerFacts
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.workers import WorkerInfo
-from holdfast.telemetry.build import own_version
 from holdfast.worker import facts as gathering
 from holdfast.worker.worker import Worker
 from tests.support.backends import opened
@@ -49,7 +49,7 @@ async def test_a_registration_says_who_the_worker_is(live_store: Store) -> None:
 
     async with Shop(live_store, work).worker({"mail": 3, "eu*": 2}, lease=30) as worker:
         found = await told(live_store)
-        assert (found.version, found.id) == (own_version(), worker.id)
+        assert (found.version, found.id) == (holdfast.__version__, worker.id)
         facts = found.facts
         assert facts.python == platform.python_version()
         assert facts.slots == {"mail": SlotFacts(free=3), "eu*": SlotFacts(free=2)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.flow.model import child_flow_id
+from holdfast.flow.ids import child_flow_id
 from holdfast.job.ends import Cancelled, WasSuspended
 from holdfast.job.ids import JobId
 from tests.conformance.builders import Scene

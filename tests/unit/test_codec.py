@@ -6,7 +6,7 @@ import ipaddress
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -19,7 +19,7 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast.codec.signature import Signature
+from holdfast.codec.signature import REMEMBERED, Signature
 from holdfast.errors import BadArguments, BadResult, BadTask
 
 T = TypeVar("T")
@@ -674,5 +674,30 @@ def test_an_argument_that_is_read_alone_is_that_of_the_whole_call(
     if handler is not by_number:
         calls.append(signature.encode(([1.5],), {}))
     for text in calls:
-        alone, whole = signature.reader_of(["key"])(text), signature.completed(text)
+        alone, whole = signature.finder(["key"], dict)(text), signature.completed(text)
         assert (alone["key"], type(alone["key"])) == (whole["key"], type(whole["key"]))
+
+
+def test_what_was_found_for_a_key_is_remembered_while_there_is_room() -> None:
+    signature, asked = Signature.of(by_number), []
+
+    def find(arguments: Mapping[str, Any]) -> int:
+        asked.append(arguments["key"])
+        return int(arguments["key"]) * 10
+
+    finder = signature.finder(["key"], find)
+    keys = [*range(REMEMBERED), *range(REMEMBERED), *range(REMEMBERED + 1), 0]
+    assert [finder(signature.encode(([1.5],), {"key": key})) for key in keys] == [
+        key * 10 for key in keys
+    ]
+    assert asked == [*range(REMEMBERED + 1), 0]
+
+
+def test_a_key_that_is_refused_is_refused_each_time() -> None:
+    def find(arguments: Mapping[str, Any]) -> int:
+        raise ValueError(arguments["key"])
+
+    finder = Signature.of(by_number).finder(["key"], find)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="7"):
+            finder('{"other":[],"key":7}')

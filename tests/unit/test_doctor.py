@@ -336,7 +336,7 @@ async def test_alarms_are_what_is_wrong_with_workers_and_queues_the_worst_first(
     await scene.enqueue(queue="lonely")
     scene.clock.advance(1_000)
     workforce = await read_workforce(scene.store)
-    assert [one.name for one in workforce.lapsed_holders] == ["lost"]
+    assert [one.name for one in workforce.workers if not one.alive] == ["lost"]
     assert [one.name for one in workforce.unserved] == ["lonely"]
     found = alarms(workforce, Paused())
     assert [each.severity for each in found] == [PROBLEM, PROBLEM]

@@ -14,7 +14,8 @@ from holdfast.app import App
 from holdfast.client.flows import STARTS_AT_ONCE, FlowVerbs
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.flow.elements import element_ids
-from holdfast.flow.model import NewFlow, new_flow_id, new_node_id
+from holdfast.flow.ids import new_flow_id, new_node_id
+from holdfast.flow.model import NewFlow
 from holdfast.store.contract.flows import Started
 from holdfast.store.contract.store import Store
 

@@ -104,6 +104,12 @@ def test_type_checkers_and_python_find_the_same_names_in_the_same_places() -> No
         assert getattr(getattr(holdfast, name), "__module__", checked[name]) == checked[name]
 
 
+def test_a_worker_looks_up_no_installed_package(tmp_path: object) -> None:
+    found = imported_by("import holdfast.cli.worker, holdfast.opened_worker", tmp_path)
+    assert "holdfast.worker.worker" in found
+    assert found & {"importlib.metadata", "email"} == set()
+
+
 def test_a_star_import_and_dir_know_every_name() -> None:
     names: dict[str, object] = {}
     exec("from holdfast import *", names)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sqlite3
+import subprocess
 import sys
 import threading
 from types import ModuleType
 
 import pytest
 
+from tests.support import leaks
 from tests.support.leaks import nothing_leaks
 
 
@@ -46,6 +49,19 @@ async def test_a_process_that_goes_on_is_found() -> None:
             )
     assert child is not None
     await child.communicate(b"\n")
+
+
+def test_a_process_without_a_command_line_is_seen_as_long_as_it_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = leaks._read
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        hidden = f"/proc/{child.pid}/cmdline"
+        monkeypatch.setattr(leaks, "_read", lambda path: b"" if path == hidden else read(path))
+        assert dict(leaks._commands())[child.pid] == "cat"
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, and still listed
+        assert child.pid not in dict(leaks._commands())
 
 
 async def test_an_open_socket_is_found() -> None:

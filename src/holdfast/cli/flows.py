@@ -25,7 +25,8 @@ from holdfast.cli.target import CommandSession
 from holdfast.client.flows import CancelWord
 from holdfast.errors import UnknownJob
 from holdfast.flow.drawing import MARKS, Format, draw
-from holdfast.flow.model import CloseWhat, FlowInfo, FlowState, NodeInfo, watcher_id
+from holdfast.flow.ids import watcher_id
+from holdfast.flow.model import CloseWhat, FlowInfo, FlowState, NodeInfo
 from holdfast.flow.reopening import RetryPlan
 from holdfast.insights.causes import end_text
 from holdfast.insights.flows import FlowExplanation

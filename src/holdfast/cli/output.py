@@ -176,12 +176,12 @@ def ago_text(moment: datetime | None, now: datetime | None = None) -> str:
     )
 
 
-def time_text(moment: datetime | None, now: datetime | None = None) -> str:
+def time_text(moment: datetime | None) -> str:
     """Local time, to compare with logs, and how long ago that was."""
     if moment is None:
         return "–"
     local = local_time(moment).isoformat(sep=" ", timespec="milliseconds")
-    return f"{local}  ({ago_text(moment, now)})"
+    return f"{local}  ({ago_text(moment)})"
 
 
 def local_time(moment: datetime) -> datetime:

@@ -14,6 +14,7 @@ from holdfast.enqueue.batcher import Batcher
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import BadOption, FlowTimeout, HoldfastError, Refused, UnknownFlow
 from holdfast.flow.graph import Graph
+from holdfast.flow.ids import flow_undo_id
 from holdfast.flow.model import (
     FLOW_ENDED,
     CloseWhat,
@@ -22,7 +23,6 @@ from holdfast.flow.model import (
     FlowState,
     NewFlow,
     NodeInfo,
-    flow_undo_id,
 )
 from holdfast.flow.reopening import RetryPlan, plan_retry
 from holdfast.insights.actions import Noun, Verb

@@ -19,9 +19,9 @@ import inspect
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from inspect import Parameter
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, ValidationError
@@ -42,6 +42,10 @@ from holdfast.codec.types import (
 from holdfast.errors import BadArguments, BadResult, BadTask
 from holdfast.resources import Resource
 
+T = TypeVar("T")
+
+REMEMBERED = 1_024
+"""Keys of which a task remembers what was found, some 300 bytes each."""
 _SCALARS = (types.NoneType, bool, int, float, str, bytes)
 _astuple, _asdict = msgspec.structs.astuple, msgspec.structs.asdict
 _ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
@@ -178,19 +182,24 @@ class Signature:
                 continue
         return found
 
-    def reader_of(self, names: Collection[str]) -> Callable[[str | bytes], Mapping[str, Any]]:
-        """Reads these arguments of a call as `completed` does. Texts and whole numbers, which most
-        keys are, are read in C without the other arguments."""
+    def finder(
+        self, names: Collection[str], find: Callable[[Mapping[str, Any]], T]
+    ) -> Callable[[str | bytes], T]:
+        """Says of a call what `find` says of these of its arguments, which must depend on nothing
+        else. They are read as `completed` reads them. Texts and whole numbers, which most keys are,
+        are read in C without the other arguments, and what was found for them is remembered: the
+        calls of a program share few keys."""
         chosen = [self.parameters.parameters[name] for name in names]
         if not all(map(_is_plain, chosen)):
-            return self.completed
+            return lambda text: find(self.completed(text))
         fields = [
             (p.name, p.annotation) if is_required(p) else (p.name, p.annotation, p.default)
             for p in chosen
         ]
-        found = msgspec.defstruct("Chosen", fields, kw_only=True, gc=False)
-        decode = msgspec.json.Decoder(found).decode
-        return lambda text: _asdict(decode(text))
+        kind = msgspec.defstruct("Chosen", fields, kw_only=True, gc=False, frozen=True)
+        read = msgspec.json.Decoder(kind).decode
+        found = lru_cache(REMEMBERED)(lambda some: find(_asdict(some)))
+        return lambda text: found(read(text))
 
     def some(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Some arguments of a call, by the names of their parameters. A call with all of them is

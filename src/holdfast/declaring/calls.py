@@ -17,7 +17,8 @@ from holdfast.flow.calls import TELL, joining_gates
 from holdfast.flow.depth import depth_of_called, nodes_at_depth
 from holdfast.flow.graph import encode_graph
 from holdfast.flow.growing import MOST_ELEMENTS
-from holdfast.flow.model import FlowId, Losers, NewFlow, NewNode, new_node_id
+from holdfast.flow.ids import new_node_id
+from holdfast.flow.model import FlowId, Losers, NewFlow, NewNode
 from holdfast.job import checks
 from holdfast.job.call import FLOW_STEP, TASK_STEP, CallWhat
 from holdfast.job.ids import JobId

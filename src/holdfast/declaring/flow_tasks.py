@@ -20,7 +20,8 @@ from holdfast.context import AttemptLost, Context
 from holdfast.declaring.flows import Flow
 from holdfast.errors import BadFlow
 from holdfast.flow.depth import depth_of_called, nodes_at_depth
-from holdfast.flow.model import FlowId, child_flow_id
+from holdfast.flow.ids import child_flow_id
+from holdfast.flow.model import FlowId
 from holdfast.flow.parents import FAILED, waits_for
 from holdfast.job.ends import Cancel, Cancelled, Fail, Raised, Returned, Suspend
 from holdfast.job.record import times_taken

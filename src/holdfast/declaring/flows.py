@@ -14,15 +14,8 @@ from holdfast.declaring.nodes import Node
 from holdfast.enqueue.options import JobOptions, Seconds
 from holdfast.errors import BadFlow
 from holdfast.flow.graph import encode_graph, is_in_order, require_no_cycle
-from holdfast.flow.model import (
-    UNHELD,
-    FlowId,
-    FlowState,
-    NewFlow,
-    new_flow_id,
-    new_node_ids,
-    watcher_id,
-)
+from holdfast.flow.ids import new_flow_id, new_node_ids, watcher_id
+from holdfast.flow.model import UNHELD, FlowId, FlowState, NewFlow
 from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention

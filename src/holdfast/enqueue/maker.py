@@ -33,9 +33,7 @@ class JobMaker:
         line = options.line
         self._stands_in_line = bool(line)
         _check_keys(task, line, signature)
-        self._find_line = line.finder(task)
-        named = {name for _, name in line.arguments}
-        self._read_line = self._given if signature is None else signature.reader_of(named)
+        self._find_line = self._line_finder(line)
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
         self._delay = None if options.delay is None else checks.wait("delay", options.delay)
@@ -64,8 +62,18 @@ class JobMaker:
         )
         if not self._stands_in_line:
             return NewJob(*given)
-        line = self._find_line(self._read_line(args))
-        return NewJob(*given, PERMITS, False, *line, options.weight)
+        return NewJob(*given + self._find_line(args))  # two thirds of the time of two stars
+
+    def _line_finder(self, line: LineRule) -> Callable[[str], tuple[Any, ...]]:
+        """Says by the arguments of a call what its job has as it stands in a line: the fields of
+        `NewJob` from its ties on."""
+
+        def find(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+            return (PERMITS, False, *line.passed(self._task, arguments), line.weight)
+
+        if self._signature is None:
+            return lambda args: find(self._given(args))
+        return self._signature.finder({name for _, name in line.arguments}, find)
 
     def _given(self, args: str) -> dict[str, Any]:
         """The arguments of a call. If the signature is known, defaults are filled in, so that a

@@ -14,16 +14,9 @@ from typing import assert_never
 from holdfast.background.cancelling import cancel_jobs
 from holdfast.flow.calls import tell_of_end
 from holdfast.flow.graph import Graph
+from holdfast.flow.ids import child_flow_id, watcher_id
 from holdfast.flow.losers import losers_of, winners_of
-from holdfast.flow.model import (
-    CloseWhat,
-    Errand,
-    ErrandKind,
-    FlowId,
-    NodeInfo,
-    child_flow_id,
-    watcher_id,
-)
+from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowId, NodeInfo
 from holdfast.flow.parents import end_parent
 from holdfast.flow.undoing import undo_nodes, undo_steps
 from holdfast.job.ids import JobId

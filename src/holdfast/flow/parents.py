@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from holdfast.flow.graph import Graph
-from holdfast.flow.model import FLOW_ENDED, FlowId, FlowInfo, FlowState, NodeInfo, child_flow_id
+from holdfast.flow.ids import child_flow_id
+from holdfast.flow.model import FLOW_ENDED, FlowId, FlowInfo, FlowState, NodeInfo
 from holdfast.job.ends import Cancelled, Raised, Returned
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide

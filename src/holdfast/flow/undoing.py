@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.flow.graph import Graph, GraphNode, encode_graph
+from holdfast.flow.ids import flow_undo_id, new_node_id, undo_flow_id
 from holdfast.flow.model import (
     ANY_END,
     UNHELD,
@@ -22,9 +23,6 @@ from holdfast.flow.model import (
     NewFlow,
     NewGate,
     NewNode,
-    flow_undo_id,
-    new_node_id,
-    undo_flow_id,
 )
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast.flow.model import FlowInfo, FlowState, NodeInfo, child_flow_id
+from holdfast.flow.ids import child_flow_id
+from holdfast.flow.model import FlowInfo, FlowState, NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.causes import chain_of, chain_text, jobs_with_reasons, skipped_because_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.flow.model import FlowId, flow_undo_id, undo_flow_id
+from holdfast.flow.ids import flow_undo_id, undo_flow_id
+from holdfast.flow.model import FlowId
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.reasons import Reason, Who
 from holdfast.job.record import Job

@@ -31,11 +31,6 @@ class Workforce:
         return [worker for worker in self.workers if worker.available]
 
     @property
-    def lapsed_holders(self) -> list[WorkerInfo]:
-        """Workers that are not heard of and still hold jobs."""
-        return [worker for worker in self.workers if not worker.alive and worker.running]
-
-    @property
     def unserved(self) -> list[QueueInfo]:
         """Queues that have ready jobs, and no worker that may claim them."""
         return [

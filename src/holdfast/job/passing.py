@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -243,27 +243,6 @@ def check_labels(what: str, given: object) -> frozenset[str]:
     return frozenset(_checked_label(label) for label in given)
 
 
-def passed(
-    task: str,
-    limits: Iterable[Passing],
-    arguments: Mapping[str, Any],
-    *,
-    costs: Mapping[str, int] | None = None,
-    labels: Collection[str] = (),
-    fair: str | None = None,
-) -> Passed:
-    """The line of a call with these arguments. `costs` by limit were said for this call alone."""
-    units: dict[str, int] = {}
-    for one in limits:
-        cost = one.costs(task, arguments, costs.get(one.limit) if costs else None)
-        for bucket in one.passes(task, arguments):
-            units[bucket] = cost
-    if len(units) == 1 and fair is None and not labels:
-        [(bucket, cost)] = units.items()  # nearly all jobs with limits have one
-        return Passed(bucket, None if cost == 1 else str(cost))
-    return Passed(joined(units, labels=labels, fair=fair), joined_costs(units))
-
-
 class LineRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the line of a job is made from the arguments of its call: the limits that it passes, what
     it `cost`s there if that is said for this call alone, its key of fairness with its `weight`, and
@@ -289,34 +268,18 @@ class LineRule(msgspec.Struct, frozen=True, omit_defaults=True):
         for name in () if self.fair is None else arguments_of(self.fair):
             yield "fair", name
 
-    @property
-    def _is_one_argument(self) -> bool:
-        """Whether a line is one bucket, whose key is one argument, at the cost of 1."""
-        if len(self.limits) != 1 or self.cost or self.fair or self.requires:
-            return False
-        [one] = self.limits
-        return one.key is not None and "{" not in one.key and one.cost == 1 and not one.is_path
-
-    def finder(self, task: str) -> Callable[[Mapping[str, Any]], Passed]:
-        """Says what `passed` says, to whoever asks it of many calls of a task. Of a line that is
-        one argument, which nearly all are, it takes half of the time."""
-        if not self._is_one_argument:
-            return partial(self.passed, task)
-        [one] = self.limits
-        limit, name = one.limit, str(one.key)
-
-        def found(arguments: Mapping[str, Any]) -> Passed:
-            return Passed(
-                f"{limit}:{_checked_key(limit, _key_value(task, limit, name, arguments))}"
-            )
-
-        return found
-
     def passed(self, task: str, arguments: Mapping[str, Any]) -> Passed:
         """The line in which a call with these arguments stands, and what it costs there."""
+        units: dict[str, int] = {}
+        for one in self.limits:
+            cost = one.costs(task, arguments, self.cost.get(one.limit))
+            for bucket in one.passes(task, arguments):
+                units[bucket] = cost
+        if len(units) == 1 and self.fair is None and not self.requires:
+            [(bucket, cost)] = units.items()  # nearly all jobs with limits have one
+            return Passed(bucket, None if cost == 1 else str(cost))
         fair = self.fair and made_key(task, FAIRNESS, self.fair, arguments)
-        limits, labels = self.limits, self.requires
-        return passed(task, limits, arguments, costs=self.cost, labels=labels, fair=fair)
+        return Passed(joined(units, labels=self.requires, fair=fair), joined_costs(units))
 
 
 def joined_costs(units: Mapping[str, int]) -> str | None:
@@ -357,14 +320,16 @@ def with_bucket(buckets: str | None, costs: str | None, added: str) -> Passed:
 
 def labels_in(buckets: str | None) -> frozenset[str]:
     """The labels that a worker needs for the jobs of a line."""
-    lines = buckets.split("\n") if buckets and _LABEL in buckets else ()
-    return frozenset(line[1:] for line in lines if line.startswith(_LABEL))
+    if not buckets or _LABEL not in buckets:
+        return frozenset()
+    return frozenset(line[1:] for line in buckets.split("\n") if line.startswith(_LABEL))
 
 
 def fair_in(buckets: str | None) -> str | None:
     """The key of fairness of a line."""
-    lines = buckets.split("\n") if buckets and _FAIR in buckets else ()
-    return next((line[1:] for line in lines if line.startswith(_FAIR)), None)
+    if not buckets or _FAIR not in buckets:
+        return None
+    return next((line[1:] for line in buckets.split("\n") if line.startswith(_FAIR)), None)
 
 
 def aside(buckets: str, costs: str) -> str:

@@ -15,8 +15,7 @@ class Tie(IntFlag):
 
     NODE = 1  # it belongs to a flow, whose other jobs may wait for its end
     PERMITS = 2  # its claim counts against limits, and its end gives back
-    RESERVATION = 4  # it has reserved a part of a budget, which its end settles
-    WATCHED = 8  # everything that happens to it is written down
+    WATCHED = 8  # nothing gives it yet: to a store it is as any tie that it does not know
     PARENT = 16  # it has started a flow, which its end cancels
     STEPS = 32  # it has steps, signals or streams, which are removed with it
     UNDO = 64  # it has recorded a step that is undone if it ends badly

@@ -7,7 +7,8 @@ import msgspec
 from holdfast.errors import BadFlow
 from holdfast.flow.graph import Graph
 from holdfast.flow.growing import require_no_cycle_with
-from holdfast.flow.model import FLOW_ENDED, Growth, NewFlow, NodeInput, child_flow_id
+from holdfast.flow.ids import child_flow_id
+from holdfast.flow.model import FLOW_ENDED, Growth, NewFlow, NodeInput
 from holdfast.flow.parents import end_of
 from holdfast.job.ids import JobId
 from holdfast.job.requests import (

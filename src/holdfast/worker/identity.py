@@ -21,7 +21,7 @@ from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.text import describe
 from holdfast.store.contract.facts import WorkerFacts
 from holdfast.store.contract.workers import Beat, Held, Order, WorkerInfo
-from holdfast.telemetry.build import own_version
+from holdfast.telemetry.build import RELEASE
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.facts import FactSheet
 from holdfast.worker.finisher import Finisher
@@ -154,7 +154,7 @@ class Identity:
             pid=os.getpid(),
             queues=self._permits.choices if queues is None else dict(queues),
             tasks=tuple(self._registry),
-            version=own_version(),
+            version=RELEASE,
             facts=self.facts(),
         )
         await self._store.workers.register(info, self._options.lease)

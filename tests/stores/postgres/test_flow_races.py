@@ -17,7 +17,8 @@ from holdfast.background.options import ReconcileOptions
 from holdfast.clock import ManualClock
 from holdfast.events import Events
 from holdfast.flow.errands import do_errand
-from holdfast.flow.model import CloseWhat, FlowState, Grown, child_flow_id
+from holdfast.flow.ids import child_flow_id
+from holdfast.flow.model import CloseWhat, FlowState, Grown
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState

@@ -21,6 +21,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.flow.inputs import Input, Result, encode_inputs
 from holdfast.flow.model import NewFlow
+from holdfast.job.ends import HandedBack
 from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy, encode_policy
@@ -490,6 +491,37 @@ async def test_many_jobs_with_limits_are_written_as_each_would_be_alone(tmp_path
     jobs += [new_job(task="t2", **through(f"tenant:{n}")) for n in range(30)]
     theatre = Theatre(tmp_path, jobs)
     assert await theatre.play("batch", together) == await theatre.play("alone", one_by_one)
+
+
+async def test_jobs_of_different_pasts_stand_together_as_each_would_alone(tmp_path: Path) -> None:
+    """Some have been claimed once and some twice, so that their fences differ."""
+
+    def moved(size: int) -> Play:
+        async def play(store: Store, jobs: list[NewJob], worker: WorkerId) -> object:
+            await store.limits.declare({"tenant": Concurrency(4), "tokens": Budget(90)})
+            await store.jobs.insert(jobs)
+            for some in (5, 8):
+                claimed = await store.jobs.claim(worker, [Want("default", some)], [TASK])
+                await store.jobs.finish([decide(job, HandedBack(begun=False)) for job in claimed])
+            ids = [job.id for job in jobs]
+            parts = [ids[n : n + size] for n in range(0, len(ids), size)]
+            return [job for part in parts for job in await store.jobs.move(part, "elsewhere")]
+
+        return play
+
+    jobs = [new_job(**through(f"tenant:{n % 3}", weight=n + 1)) for n in range(7)]
+    jobs += [new_job(**at_cost({"tokens:a": n})) for n in (1, 30, 1)]
+    theatre = Theatre(tmp_path, jobs)
+    answer, rows = await theatre.play("together", moved(len(jobs)))
+    same_answer, same_rows = await theatre.play("alone", moved(1))
+    assert answer == same_answer
+    assert rows["holdfast_ready"] == same_rows["holdfast_ready"]
+    assert lines_of(rows, "elsewhere") == lines_of(same_rows, "elsewhere")
+    assert {row["fence"] for row in rows["holdfast_ready"]} == {1, 2}
+
+
+def lines_of(rows: Rows, queue: str) -> list[dict[str, object]]:
+    return [row for row in rows["holdfast_line"] if row["queue"] == queue]
 
 
 @pytest.mark.parametrize("priority", [0, 1])

@@ -14,16 +14,9 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, StoreError
+from holdfast.flow.ids import new_flow_id, new_node_id
 from holdfast.flow.inputs import Input, Result, encode_inputs
-from holdfast.flow.model import (
-    CloseWhat,
-    ErrandKind,
-    FlowState,
-    NewFlow,
-    Reopening,
-    new_flow_id,
-    new_node_id,
-)
+from holdfast.flow.model import CloseWhat, ErrandKind, FlowState, NewFlow, Reopening
 from holdfast.job.ends import End, Returned
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide

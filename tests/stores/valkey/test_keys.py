@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import (
-    SchemaTooNew,
-    StoreError,
-)
-from holdfast.flow.model import CloseWhat, FlowId, new_node_id
+from holdfast.errors import SchemaTooNew, StoreError
+from holdfast.flow.ids import new_node_id
+from holdfast.flow.model import CloseWhat, FlowId
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
 from holdfast.job.signal import NewSignal, SignalLimits
@@ -39,11 +37,7 @@ from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store
 from holdfast.telemetry.sketch import Sketch
 from holdfast.testing.servers import ThrowawayValkey
-from tests.conformance.builders import (
-    REACHABLE,
-    Scene,
-    new_job,
-)
+from tests.conformance.builders import REACHABLE, Scene, new_job
 from tests.conformance.limiting import limited, through
 from tests.conformance.planning import Diary
 from tests.conformance.signalling import waiting

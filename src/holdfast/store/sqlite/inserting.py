@@ -18,11 +18,11 @@ from holdfast.store.body import SHARED, body_reader
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.keys import holder_of, states_of, take_key
-from holdfast.store.sqlite.limited import KeptLine, stand
+from holdfast.store.sqlite.limited import KeptLine, by_place, grouped, stand
 from holdfast.store.sqlite.operating import edit, reschedule
 from holdfast.store.sqlite.places import at, take_numbers
 from holdfast.store.sqlite.reading import live
-from holdfast.store.sqlite.rows import after, to_json, to_json_object, to_micros, to_text
+from holdfast.store.sqlite.rows import after, to_each, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import NOWHERE, Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
@@ -36,6 +36,7 @@ SHORT_ARGS = 256
 
 _line = itemgetter(1, 2, 4, 8)  # of a narrow row: queue, priority, task, ties
 _shared = attrgetter("task", *SHARED)
+_shared_with_key = attrgetter("unique", "task", *SHARED)
 _body_values = body_reader(flat=to_json, empty=None)
 _shared_values = body_reader(SHARED, flat=to_json, empty=None)
 
@@ -150,8 +151,7 @@ def write_new(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     if ready:
         _enter(tx, JobState.READY, enter[JobState.READY], ready)
     if limited:
-        stand(tx, limited, kept)
-        _count(tx, JobState.READY, limited)
+        _stand(tx, limited, kept)
     if scheduled:
         tx.each(enter[JobState.SCHEDULED], scheduled)
         _count(tx, JobState.SCHEDULED, scheduled)
@@ -170,8 +170,8 @@ def _kept(jobs: Sequence[NewJob]) -> dict[str, KeptLine]:
 
 def _write_bodies(tx: Transaction, jobs: Sequence[NewJob], kept: Mapping[str, KeptLine]) -> None:
     if kept:
-        _write_passing(tx, [job for job in jobs if job.id in kept], kept)
-        jobs = [job for job in jobs if job.id not in kept]
+        _write_passing(tx, [job for job in jobs if job.buckets], kept)
+        jobs = [job for job in jobs if not job.buckets]
     if len(jobs) >= MANY_ALIKE and _are_of_few_kinds(jobs[:MANY_ALIKE]):
         jobs = _write_kinds(tx, jobs)
     tx.fill(steps("jobs/insert")["body"], [_body(job, tx.now) for job in jobs])
@@ -180,13 +180,11 @@ def _write_bodies(tx: Transaction, jobs: Sequence[NewJob], kept: Mapping[str, Ke
 def _write_passing(tx: Transaction, jobs: Sequence[NewJob], kept: Mapping[str, KeptLine]) -> None:
     """Write the bodies of jobs with limits. Most jobs of a batch are of one kind, and differ in
     their ids, in their arguments and in what they pass."""
-    kinds: dict[Row, list[NewJob]] = {}
-    for job in jobs:
-        kinds.setdefault(_shared(job), []).append(job)
-    for alike in kinds.values():
-        rows = [(job.id, *_key_columns(job), job.args, to_text(kept[job.id])) for job in alike]
-        kind = kind_of(alike[0])
-        tx.fill_alike(steps("jobs/insert")["bodies that pass"], rows, (tx.now, *kind))
+    for alike in grouped(_shared_with_key, jobs).values():
+        texts = to_each([kept[job.id] for job in alike])
+        rows = [(job.id, job.args, text) for job, text in zip(alike, texts, strict=True)]
+        shared = (tx.now, *_key_columns(alike[0]), *kind_of(alike[0]))
+        tx.fill_alike(steps("jobs/insert")["bodies that pass"], rows, shared)
 
 
 def _are_of_few_kinds(first: Sequence[NewJob]) -> bool:
@@ -223,6 +221,14 @@ def _enter(tx: Transaction, place: JobState, sql: str, rows: Sequence[Row]) -> N
     _count(tx, place, rows)
 
 
+def _stand(tx: Transaction, rows: Sequence[Row], kept: Mapping[str, KeptLine]) -> None:
+    """Put new jobs with limits in their lines."""
+    places = by_place(rows)
+    stand(tx, places, kept)
+    for (queue, _, task), some in places.items():
+        _note(tx, JobState.READY, queue, task, len(some))
+
+
 def enter_alike(tx: Transaction, place: JobState, line: Row, seqs: Mapping[JobId, int]) -> None:
     """Put new jobs of one queue, priority, task and ties in a place: ready or blocked."""
     values = dict(zip(("queue", "priority", "task", "ties"), line, strict=True))
@@ -252,9 +258,13 @@ def _count(tx: Transaction, place: JobState, rows: Sequence[Row]) -> None:
         pair = (row[1], row[4])
         pairs[pair] = pairs.get(pair, 0) + 1
     for (queue, task), jobs in pairs.items():
-        tx.count(queue, task, NOWHERE, place, What.ENQUEUED, jobs)
-        if place is JobState.READY:
-            tx.wake(Topic.READY, queue, jobs)
+        _note(tx, place, queue, task, jobs)
+
+
+def _note(tx: Transaction, place: JobState, queue: str, task: str, jobs: int) -> None:
+    tx.count(queue, task, NOWHERE, place, What.ENQUEUED, jobs)
+    if place is JobState.READY:
+        tx.wake(Topic.READY, queue, jobs)
 
 
 def _body(job: NewJob, now: int) -> Row:

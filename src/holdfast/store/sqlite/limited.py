@@ -7,8 +7,9 @@ at jobs. A line has a row as long as jobs stand in it; the claim that finds it e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
+from typing import TypeVar
 
 import msgspec
 
@@ -19,12 +20,15 @@ from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
+T = TypeVar("T")
+K = TypeVar("K")
+
 LIMITED = int(Tie.PERMITS)
 NO_LINE = 0
-_SEQ, _TIES = 3, 8  # of a row of `holdfast_ready` without its line
+_SEQ, _TIES, _READY_AT = 3, 8, 9  # of a row of `holdfast_ready` without its line
 _place = itemgetter(1, 2, 4)
-_FACTS = slice(5, None)  # what lies behind the place
-_Place = tuple[str, int, str]  # queue, priority and task
+_facts = itemgetter(5, 6, 7, 8)  # attempts, crashes, fence and ties
+Place = tuple[str, int, str]  # queue, priority and task
 
 
 class KeptLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -35,6 +39,7 @@ class KeptLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
     weight: int = 1
 
 
+_NOTHING = KeptLine("")
 _kept = msgspec.json.Decoder(KeptLine)
 
 
@@ -52,12 +57,12 @@ def enter_ready(tx: Transaction, rows: Sequence[Row], *, at_old_places: bool = F
         limited = [row for row in rows if row[_TIES] & LIMITED]
         ids = to_json(row[0] for row in limited)
         kept = {job: kept_line(text) for job, text in tx.rows(script("limits/of"), (ids,))}
-        stand(tx, limited, kept, at_old_places=at_old_places)
+        stand(tx, by_place(limited), kept, at_old_places=at_old_places)
 
 
 def stand(
     tx: Transaction,
-    rows: Sequence[Row],
+    places: Mapping[Place, Sequence[Row]],
     kept: Mapping[str, KeptLine],
     *,
     at_old_places: bool = False,
@@ -66,24 +71,29 @@ def stand(
     where jobs without limits do. A job that stands before others, `at_old_places`, may be able to
     begin where the one behind it is not."""
     parked: list[Row] = []
-    for place, some in _by_place(rows).items():
-        passing = [kept.get(row[0]) for row in some]
-        lines = _lines(tx, place, passing)
-        numbers = [NO_LINE if one is None else lines[one.buckets].id for one in passing]
-        standing = [
-            (row[0], row[_SEQ], number, *row[_FACTS])
-            for row, number in zip(some, numbers, strict=True)
-        ]
-        tx.fill_alike(steps("parts/limited")["stand"], standing, place)
+    for place, some in places.items():
+        lines = _lines(tx, place, [kept[row[0]] for row in some if row[0] in kept])
+        numbers = {buckets: one.id for buckets, one in lines.items()} | {_NOTHING.buckets: NO_LINE}
+        for facts, alike in grouped(_facts, some).items():
+            standing = [
+                (row[0], row[_SEQ], row[_READY_AT], numbers[kept.get(row[0], _NOTHING).buckets])
+                for row in alike
+            ]
+            tx.fill_alike(steps("parts/limited")["stand"], standing, place + facts)
         parked += [(one.id, one.parked_at, place[0]) for one in lines.values() if one.parked_at]
     if at_old_places:
         _open(tx, parked)
 
 
-def _by_place(rows: Iterable[Row]) -> dict[_Place, list[Row]]:
-    found: dict[_Place, list[Row]] = {}
+def by_place(rows: Iterable[Row]) -> dict[Place, list[Row]]:
+    return grouped(_place, rows)
+
+
+def grouped(by: Callable[[T], K], rows: Iterable[T]) -> dict[K, list[T]]:
+    """Those that are alike, in their order."""
+    found: dict[K, list[T]] = {}
     for row in rows:
-        found.setdefault(_place(row), []).append(row)
+        found.setdefault(by(row), []).append(row)
     return found
 
 
@@ -96,24 +106,22 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
     parked_at: str | None
 
 
-def _lines(tx: Transaction, place: _Place, passing: Iterable[KeptLine | None]) -> dict[str, _Known]:
+def _lines(tx: Transaction, place: Place, passing: Collection[KeptLine]) -> dict[str, _Known]:
     """The lines of jobs of one place that pass these, by their buckets. They are added if they are
-    absent. A line has the weight of the job that came last."""
-    wanted: dict[str, KeptLine] = {}
+    absent. A line has the weight of the job that came last, and is costly by any of its jobs."""
+    wanted = {one.buckets: one for one in passing}
     for one in passing:
-        if one is None:
-            continue
-        before = wanted.get(one.buckets) if one.costs is None else None
-        costs = one.costs if before is None else before.costs
-        wanted[one.buckets] = KeptLine(one.buckets, costs, one.weight) if costs else one
+        if one.costs is not None:
+            last = wanted[one.buckets]
+            wanted[one.buckets] = KeptLine(one.buckets, one.costs, last.weight)
     return _found_or_added(tx, place, wanted) if wanted else {}
 
 
 def _found_or_added(
-    tx: Transaction, place: _Place, named: Mapping[str, KeptLine]
+    tx: Transaction, place: Place, named: Mapping[str, KeptLine]
 ) -> dict[str, _Known]:
     rows = tx.rows(steps("parts/limited")["find"], (to_json(named), *place))
-    found = {buckets: _Known(*facts) for buckets, *facts in rows}
+    found = {row[0]: _Known(*row[1:]) for row in rows}
     for buckets, one in found.items():
         passes = named[buckets]
         costly = passes.costs is not None
@@ -124,23 +132,25 @@ def _found_or_added(
     return found
 
 
-def _added(tx: Transaction, place: _Place, missing: Sequence[KeptLine]) -> dict[str, _Known]:
+def _added(tx: Transaction, place: Place, missing: Sequence[KeptLine]) -> dict[str, _Known]:
     sql = steps("parts/limited")
     [(first, turn)] = tx.rows(sql["next"], place[:2])
-    rows = [(n, *_columns(one)) for n, one in enumerate(missing, first)]
-    tx.fill_alike(sql["add"], rows, (turn, *place))
+    numbers = {one.buckets: n for n, one in enumerate(missing, first)}
+    for nature, alike in grouped(_nature, missing).items():
+        rows = [(numbers[one.buckets], one.buckets, fair_in(one.buckets)) for one in alike]
+        tx.fill_alike(sql["add"], rows, (turn, *place, *nature))
     return {
-        one.buckets: _Known(n, one.weight, one.costs is not None, None)
-        for n, one in enumerate(missing, first)
+        one.buckets: _Known(numbers[one.buckets], one.weight, one.costs is not None, None)
+        for one in missing
     }
 
 
-def _columns(passes: KeptLine) -> Row:
-    """Of a new line. As numbers: sqlite3 takes twice as long to bind a truth value."""
-    buckets, costly = passes.buckets, passes.costs is not None
-    labels = labels_in(buckets)
+def _nature(passes: KeptLine) -> Row:
+    """What most new lines of a place share: whether they are costly and stand aside, the labels and
+    the weight. As numbers: sqlite3 takes twice as long to bind a truth value."""
+    labels = labels_in(passes.buckets)
     needed = to_json(sorted(labels)) if labels else None
-    return buckets, +costly, +is_aside(buckets), fair_in(buckets), needed, passes.weight
+    return +(passes.costs is not None), +is_aside(passes.buckets), needed, passes.weight
 
 
 def _change(tx: Transaction, line: int, passes: KeptLine, costly: int) -> None:
@@ -149,7 +159,7 @@ def _change(tx: Transaction, line: int, passes: KeptLine, costly: int) -> None:
 
 
 def stand_aside(
-    tx: Transaction, line: int, passes: KeptLine, place: _Place, seqs: Sequence[int]
+    tx: Transaction, line: int, passes: KeptLine, place: Place, seqs: Sequence[int]
 ) -> int:
     """Move jobs of one line that all cost the same, and more than a bucket ever lets pass, to a
     line of their own; answers its number."""

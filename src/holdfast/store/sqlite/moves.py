@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.flow.model import ErrandKind, undo_flow_id
+from holdfast.flow.ids import undo_flow_id
+from holdfast.flow.model import ErrandKind
 from holdfast.job.passing import bucket_of
 from holdfast.job.policy import readable_part
 from holdfast.job.state import ENDED, UNDONE, UNTIMED, JobState

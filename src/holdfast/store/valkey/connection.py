@@ -136,14 +136,11 @@ class Connections:
             raise translated(error, self.options.where) or error from error
         return await self.run(lambda client: evaluate(client, chosen, tag, values), again=again)
 
-    async def call_each(self, calls: Sequence[Call], *, again: bool = True) -> list[Any]:
+    async def call_each(self, calls: Sequence[Call]) -> list[Any]:
         """Run several, at once where they go to different partitions."""
         if len(calls) == 1:
-            verb, partition, given = calls[0]
-            return [await self.call(verb, partition, given, again=again)]
-        return await gathered(
-            [self.call(verb, partition, given, again=again) for verb, partition, given in calls]
-        )
+            return [await self.call(*calls[0])]
+        return await gathered([self.call(*one) for one in calls])
 
     async def in_order(self, work: Sequence[Callable[[], Awaitable[Answer]]]) -> list[Answer]:
         """Calls in one partition that the server must run in this order. One connection keeps the

@@ -28,9 +28,9 @@ insert or fail into holdfast_blocked (job_id, queue, priority, seq, task, attemp
 select e.key, :queue, :priority, e.value, :task, 0, 0, 0, :ties from json_each(:seqs) as e
 
 -- name: bodies that pass
-with body (id, unique_key, unique_states, args, passes) as (values (?, ?, ?, ?, ?))
-insert or fail into holdfast_job (id, created_at, task, {{shared}}, unique_key, unique_states, args, passes)
-select b.id, ?, ?, {{shared values}}, b.unique_key, b.unique_states, b.args, b.passes from body as b
+with body (id, args, passes) as (values (?, ?, ?))
+insert or fail into holdfast_job (id, created_at, unique_key, unique_states, task, {{shared}}, args, passes)
+select b.id, ?, ?, ?, ?, {{shared values}}, b.args, b.passes from body as b
 
 -- name: deadline
 insert into holdfast_deadline (job_id, at) values (?, ?)

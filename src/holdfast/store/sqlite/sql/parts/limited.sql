@@ -10,11 +10,11 @@ select
     coalesce((select turn from holdfast_turn where queue = ? and priority = ?), 0)
 
 -- name: add
-with new (id, buckets, costly, aside, fair, labels, weight) as (values (?, ?, ?, ?, ?, ?, ?))
+with new (id, buckets, fair) as (values (?, ?, ?))
 insert or fail into holdfast_line (id, turn, queue, priority, task, buckets, costly, aside, fair, labels, weight)
 select
-    n.id, ?, ?, ?, ?, n.buckets, n.costly, n.aside, n.fair, n.labels,
-    coalesce((select w.weight from holdfast_weight as w where w.fair = n.fair), n.weight)
+    n.id, ?, ?, ?, ?, n.buckets, ?, ?, n.fair, ?,
+    coalesce((select w.weight from holdfast_weight as w where w.fair = n.fair), ?)
 from new as n
 
 -- name: change
@@ -23,13 +23,13 @@ set weight = coalesce((select w.weight from holdfast_weight as w where w.fair = 
 where id = :id
 
 -- name: stand
-with standing (job_id, seq, line, attempts, crashes, fence, ties, ready_at) as (values (?, ?, ?, ?, ?, ?, ?, ?))
+with standing (job_id, seq, ready_at, line) as (values (?, ?, ?, ?))
 insert or fail into holdfast_ready (
     job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
     ready_at, line
 )
 select
-    s.job_id, ?, ?, s.seq, ?, s.attempts, s.crashes, s.fence, s.ties,
+    s.job_id, ?, ?, s.seq, ?, ?, ?, ?, ?,
     s.ready_at, s.line
 from standing as s
 

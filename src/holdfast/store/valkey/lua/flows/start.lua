@@ -18,7 +18,7 @@ end
 -- what its parent has done has the fence -1: its parent has ended.
 local function hold_parent(parent, fence, flow)
     if parent == string.sub(flow, 1, 14) .. 'b' .. string.sub(flow, 16) then
-        return true -- nobody is its parent: `watcher_id` in holdfast/flow/model.py
+        return true -- nobody is its parent: `watcher_id` in holdfast/flow/ids.py
     elseif fence == -1 then
         after_all[#after_all + 1] = {'SADD', partition .. ':ch:' .. parent, flow}
         return true

@@ -5,7 +5,7 @@ local function children_of(id)
 end
 
 -- Whether a flow is kept as long as its parent: it was given no time of its own, and is no whole life
--- of its parent (`child_flow_id` in holdfast/flow/model.py).
+-- of its parent (`child_flow_id` in holdfast/flow/ids.py).
 local function is_kept_with_parent(flow, row)
     return string.sub(flow, 15, 15) ~= '8'
         and not (row[FLOW_KEEP_SUCCEEDED] or row[FLOW_KEEP_FAILED] or row[FLOW_KEEP_CANCELLED])

@@ -5,7 +5,7 @@ local function may_be_undone(record)
         and (state == 'failed' or state == 'cancelled' or state == 'expired')
 end
 
--- The flow that does it: `undo_flow_id` in holdfast/flow/model.py makes the same id.
+-- The flow that does it: `undo_flow_id` in holdfast/flow/ids.py makes the same id.
 local function undo_flow(id)
     return string.sub(id, 1, 14) .. '9' .. string.sub(id, 16)
 end
