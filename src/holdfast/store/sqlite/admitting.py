@@ -1,68 +1,26 @@
 """Claims of jobs with limits: the lines whose turn it is, as far as all their buckets have room.
 
-A line that meets a bucket without room for its first job is parked there. Nothing is held while a
-line waits, so limits cannot wait for each other. All lines of a round are read by one statement,
-and what they gave is written together: a statement for each line cost more than all else.
+A claim serves them in rounds (`rounds`). Nothing is held while a line waits, so limits cannot wait
+for each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from holdfast.job.ids import WorkerId
-from holdfast.job.passing import (
-    Passed,
-    is_aside,
-    parted,
-    parted_costs,
-    total_name,
-    with_bucket,
-    without_aside,
-)
-from holdfast.job.policy import readable_part
+from holdfast.job.passing import total_name
 from holdfast.job.record import Claimed
-from holdfast.job.state import JobState
-from holdfast.job.what import What
-from holdfast.limits.admission import QUANTUM, ROOMY, fitting, turn_size
-from holdfast.limits.turns import after_serving
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Want
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.buckets import Buckets
-from holdfast.store.sqlite.limited import KeptLine, stand_aside
-from holdfast.store.sqlite.picked import Picked, picked_jobs
-from holdfast.store.sqlite.rows import after, to_datetime
+from holdfast.store.sqlite.rounds import Claimer, Round
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import MANY, Row, Transaction
+from holdfast.store.sqlite.transaction import MANY, Transaction
 
 MOST_READ, MOST_PARKED = 512, 1_000
 """Jobs that a round reads, and lines that a claim lets wait: it must not hold the lock for long."""
-DAMAGED_BATCH = 100
-"""So many damaged jobs at the head of a line do not hold it up."""
-_COSTS, _JOB, _SEQ, _TASK = 6, 7, 10, 11  # behind those of a line: the job's costs, and the job
-
-
-class _Line(NamedTuple):
-    id: int
-    buckets: str
-    costly: int
-    turn: int
-    weight: int
-    fair: str | None
-
-
-class _Given(NamedTuple):
-    """Jobs that stand next to each other in their line, and are alike in what they cost, how long
-    they may run, and whether they are claimed ahead."""
-
-    jobs: list[Claimed]
-    first: int
-    last: int
-    timeout: float | None
-    costs: str | None
 
 
 class LimitedClaims:
@@ -77,28 +35,24 @@ class LimitedClaims:
         only: str,
         ruled: Mapping[str, QueueSettings],
     ) -> None:
-        self.tx = tx
-        self.worker = worker
-        self.tasks = tasks
-        self.labels = labels
-        self.only = only
+        self._tx = tx
         self._ruled = ruled
-        self.sql = steps("parts/lines")
-        self.buckets = Buckets(tx)
-        self.buckets.reopen()
-        self.buckets.save()
-        self.damaged: set[int] = set()  # lines that gave none of their jobs
+        self._sql = steps("parts/lines")
+        self._buckets = Buckets(tx)
+        self._buckets.reopen()
+        self._buckets.save()
+        who = {"tasks": tasks, "labels": labels, "only": only}
+        self._claimer = Claimer(tx, worker, who, self._buckets, set())
 
     def next_priority(self, queue: str, behind: int) -> int | None:
         """The first priority behind this one that has an open line."""
-        [(priority,)] = self.tx.rows(self.sql["next priority"], (queue, behind))
+        [(priority,)] = self._tx.rows(self._sql["next priority"], (queue, behind))
         return None if priority is None else int(priority)
 
     def head(self, queue: str, priority: int) -> tuple[int, int] | None:
         """The line whose turn it is, and since when its first job waits."""
-        who = {"tasks": self.tasks, "labels": self.labels, "only": self.only}
-        values = {"queue": queue, "priority": priority, **who}
-        found = self.tx.row(self.sql["head"], values)
+        values = {"queue": queue, "priority": priority, **self._claimer.who}
+        found = self._tx.row(self._sql["head"], values)
         return None if found is None else (found[0], found[1])
 
     def total_of(self, queue: str) -> str | None:
@@ -107,10 +61,10 @@ class LimitedClaims:
         return None if rules is None or rules.max_running is None else total_name(queue)
 
     def room(self, total: str) -> int:
-        return self.buckets.get(total).free(self.tx.now)
+        return self._buckets.get(total).free(self._tx.now)
 
     def count_plain(self, total: str, jobs: int) -> None:
-        self.buckets.count([total], [jobs])
+        self._buckets.count([total], [jobs])
 
     def admit(self, want: Want, priority: int, before: int, most: int) -> list[Claimed]:
         """At most so many jobs of one priority, where so many were given `before`. Every round
@@ -118,15 +72,16 @@ class LimitedClaims:
         that read jobs in vain is followed by one that reads more: lines have to wait. If very many
         do, the next claim goes on."""
         given: list[Claimed] = []
+        place, total = (want.queue, priority), self.total_of(want.queue)
         wanted = min(want.limit - before, most)
         in_vain = parked = 0
         while len(given) < wanted:
             if parked >= MOST_PARKED:
-                self.tx.wake(Topic.READY, want.queue, MANY)
+                self._tx.wake(Topic.READY, want.queue, MANY)
                 break
             left = wanted - len(given)
             read = max(left, min(in_vain * 4, MOST_READ))
-            served = Round(self, want.queue, priority, left, want.free - before - len(given))
+            served = Round(self._claimer, place, total, left, want.free - before - len(given))
             if not served.serve(read):
                 break
             served.write()
@@ -136,216 +91,4 @@ class LimitedClaims:
         return given
 
     def save(self) -> None:
-        self.buckets.save()
-
-
-class Round:
-    """One turn of the lines of one queue and priority."""
-
-    def __init__(
-        self, claims: LimitedClaims, queue: str, priority: int, left: int, free: int
-    ) -> None:
-        self._claims = claims
-        self._tx, self._sql, self._buckets = claims.tx, claims.sql, claims.buckets
-        self._place = (queue, priority)
-        self._left, self._free = left, free
-        self._total = claims.total_of(queue)
-        self.given: list[Claimed] = []
-        self.parked = 0
-        self._served: dict[_Line, int] = {}
-        self._fair: set[str] = set()  # keys that have had their turn
-        self._empty: set[int] = set()  # lines without a job
-        self._joined: set[int] = set()  # lines that jobs of others have come to, to stand aside
-        self._leases: list[Row] = []
-        self._leaves: list[Row] = []
-
-    def serve(self, read: int) -> bool:
-        """Serve the lines of so many jobs; False if none is there that could be served."""
-        size, until = self._turn()
-        values = {
-            "queue": self._place[0],
-            "priority": self._place[1],
-            "tasks": self._claims.tasks,
-            "labels": self._claims.labels,
-            "only": self._claims.only,
-            "until": until,
-            "others": size - 1,
-            "most": read,
-        }
-        rows = self._tx.rows(self._sql["first jobs"], values)
-        lines = [list(jobs) for _, jobs in groupby(rows, itemgetter(0))]
-        self._buckets.load({name for jobs in lines for name in self._names(jobs[0][1])})
-        is_cut = len(rows) == read
-        went_on = False
-        for n, jobs in enumerate(lines, 1):
-            line = _Line._make(jobs[0][:_COSTS])
-            if line.id not in self._claims.damaged and len(self.given) < self._left:
-                is_whole = len(jobs) < size and not (is_cut and n == len(lines))
-                self._serve(line, jobs, is_whole)
-                went_on = True
-        return went_on
-
-    def _turn(self) -> tuple[int, int]:
-        """How many jobs a line gives, and which lines have their turn: those that are no further
-        than that from the least one."""
-        enough = -(-self._left // QUANTUM)
-        values = (*self._place, *self._who, enough)
-        [(lines, least)] = self._tx.rows(self._sql["open lines"], values)
-        size = turn_size(self._left, lines)
-        return size, (least or 0) + after_serving(size, weight=1)
-
-    @property
-    def _who(self) -> tuple[str, str, str]:
-        return self._claims.tasks, self._claims.labels, self._claims.only
-
-    def _names(self, buckets: str) -> tuple[str, ...]:
-        """The buckets of a line, and the total of its queue, in order."""
-        names = parted(buckets)
-        return names if self._total is None else tuple(sorted((*names, self._total)))
-
-    def _units(self, names: Sequence[str], costs: str | None) -> Sequence[int]:
-        """What a job costs in these buckets. In the total of its queue it counts as one."""
-        if costs is None:
-            return (1,) * len(names)
-        units = parted_costs(costs)
-        if self._total is None:
-            return units
-        place = names.index(self._total)
-        return (*units[:place], 1, *units[place:])
-
-    def _serve(self, line: _Line, rows: Sequence[Row], is_whole: bool) -> None:
-        """Give the first jobs of a line, as many as its buckets have room for. The lines of one key
-        of fairness share a turn."""
-        if rows[0][_JOB] is None:
-            self._empty.add(line.id)
-            return
-        if line.fair is not None and line.fair in self._fair:
-            return
-        names = self._names(line.buckets)
-        if line.costly and not is_aside(line.buckets):
-            rows = self._able(line, names, rows)
-        fits = self._fitting(line, names, [row[_COSTS] for row in rows]) if rows else 0
-        if fits == 0:
-            return
-        most = min(fits, self._left - len(self.given))
-        given = self._give(line, names, self._readable(line, rows[:most], most))
-        if not given:
-            self._claims.damaged.add(line.id)
-        self._served[line] = given or QUANTUM
-        if is_whole and given == len(rows):
-            self._empty.add(line.id)
-
-    def _able(self, line: _Line, names: Sequence[str], rows: Sequence[Row]) -> list[Row]:
-        """These jobs without those that can never pass. Such jobs stand aside, so that they keep
-        nobody of their line waiting."""
-        barred = [
-            one
-            for one in dict.fromkeys(row[_COSTS] for row in rows)
-            if self._buckets.barring(names, self._units(names, one)) is not None
-        ]
-        for one in barred:
-            unable = [row for row in rows if row[_COSTS] == one]
-            passes = KeptLine(line.buckets, one, line.weight)
-            place = (*self._place, unable[0][_TASK])
-            seqs = [row[_SEQ] for row in unable]
-            self._joined.add(stand_aside(self._tx, line.id, passes, place, seqs))
-            self.parked += len(unable)
-        return [row for row in rows if row[_COSTS] not in barred]
-
-    def _fitting(self, line: _Line, names: Sequence[str], costs: Sequence[str | None]) -> int:
-        """How many of the first jobs may begin. If none may, the line is parked."""
-        rooms = self._buckets.rooms(names, (self._place[1], line.turn, line.id))
-        if not line.costly:
-            fits = min(rooms, default=ROOMY)
-        else:
-            fits = fitting([self._units(names, one) for one in costs], rooms)
-        if fits == 0:
-            units = self._units(names, costs[0])
-            place = self._buckets.barring(names, units)
-            if place is None:
-                place = next(n for n, room in enumerate(rooms) if units[n] > room)
-            turn = (self._place[1], line.turn, line.id)
-            self._buckets.park(turn, names[place], units[place])
-            self.parked += 1
-        return fits
-
-    def _readable(self, line: _Line, rows: Sequence[Row], most: int) -> list[_Given]:
-        """The jobs of these rows. Damaged ones stay where they are: who stands behind them has
-        their turn, as far as the same costs fit."""
-        free, claimed_at = self._free - len(self.given), to_datetime(self._tx.now)
-        picked = picked_jobs([row[_JOB:] for row in rows], claimed_at, free)
-        if len(picked) == len(rows):
-            return _alike(picked, [row[_COSTS] for row in rows])
-        values = (line.id, *self._place, most + DAMAGED_BATCH)
-        more = self._tx.rows(self._sql["pick"], values)
-        costs: dict[int, str | None] = {row[4]: row[0] for row in more}
-        picked = picked_jobs([row[1:] for row in more], claimed_at, free)[:most]
-        names = self._names(line.buckets)
-        rooms = self._buckets.rooms(names, (self._place[1], line.turn, line.id))
-        fits = fitting([self._units(names, costs[seq]) for seq, _ in picked], rooms)
-        return [one for pick in picked[:fits] for one in _alike([pick], [costs[pick[0]]])]
-
-    def _give(self, line: _Line, names: Sequence[str], runs: Sequence[_Given]) -> int:
-        """Move jobs from their line to the leases, which list what they count in; returns how many
-        they are."""
-        tx, worker = self._tx, self._claims.worker
-        given = 0
-        for jobs, first, last, timeout, costs in runs:
-            units = self._units(names, costs)
-            self._buckets.count(names, [cost * len(jobs) for cost in units])
-            receipt = Passed(without_aside(line.buckets) if names else None, costs)
-            if self._total is not None:
-                receipt = with_bucket(line.buckets, costs, self._total)
-            timeout_at = None if timeout is None else after(tx.now, timeout)
-            place = (line.id, *self._place, first, last)
-            self._leases.append((worker, tx.now, timeout_at, jobs[0].ahead, *receipt, *place))
-            self._leaves.append(place)
-            self.given += jobs
-            given += len(jobs)
-        if given:
-            moved = (JobState.READY, JobState.RUNNING, What.CLAIMED)
-            tx.count(self._place[0], runs[0].jobs[0].task, *moved, given)
-            if line.fair is not None:
-                self._fair.add(line.fair)
-        return given
-
-    def write(self) -> None:
-        """Write what the round has given, and whose turn is next. An empty line is removed, unless
-        a job that stands aside has come to it in this round: without its line it would be lost."""
-        tx, sql = self._tx, self._sql
-        self._buckets.write_parked()
-        tx.each(sql["lease"], self._leases)
-        tx.each(sql["leave"], self._leaves)
-        turns: list[Row] = []
-        closed = self._empty - self._joined
-        for line, jobs in self._served.items():
-            added = after_serving(jobs, line.weight)
-            if line.id not in closed:
-                turns.append((added, line.id))
-            if line.fair is not None:
-                tx.run(sql["served kin"], (added, line.fair, *self._place, line.id))
-        tx.each(sql["served"], turns)
-        tx.each(sql["close"], [(number,) for number in closed])
-        if self._served:
-            least = min(line.turn for line in self._served)
-            tx.run(sql["turn"], (*self._place, least))
-
-
-def _alike(picked: Sequence[Picked], costs: Sequence[str | None]) -> list[_Given]:
-    """Jobs that stand next to each other, parted where they are not alike."""
-    runs: list[_Given] = []
-    start = 0
-    job = picked[0][1]
-    policy, ahead, cost = job.policy, job.ahead, costs[0]
-    for n, (_, one) in enumerate(picked):
-        if one.policy != policy or one.ahead != ahead or costs[n] != cost:
-            runs.append(_run(picked[start:n], cost))
-            start, policy, ahead, cost = n, one.policy, one.ahead, costs[n]
-    runs.append(_run(picked[start:], cost))
-    return runs
-
-
-def _run(picked: Sequence[Picked], costs: str | None) -> _Given:
-    jobs = [job for _, job in picked]
-    timeout = readable_part(jobs[0].policy).timeout
-    return _Given(jobs, picked[0][0], picked[-1][0], timeout, costs)
+        self._buckets.save()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from holdfast.job.passing import costs_in, is_total, parents_in, parted, split_bucket
-from holdfast.job.transition import Settles
+from holdfast.job.passing import is_total, parents_in
 from holdfast.limits.admission import Bucket
 from holdfast.limits.model import Concurrency, Settings, from_json
 from holdfast.store.contract.queues import QueueSettings
@@ -36,21 +34,8 @@ class _Books(msgspec.Struct, array_like=True):
     slices: dict[int, int]
 
 
-_spent = msgspec.json.Decoder(dict[str, int])
 _books = msgspec.json.Decoder(_Books)
 _encoder = msgspec.json.Encoder()
-
-
-class Receipt(NamedTuple):
-    """What ended leases have counted, all alike; `spent` was reported, by limit. `claimed_at` is
-    known where they have not begun."""
-
-    buckets: str
-    costs: str | None
-    leases: int
-    spent: Mapping[str, int]
-    how: Settles
-    claimed_at: int = 0
 
 
 class Buckets:
@@ -251,42 +236,6 @@ def total_of(name: str, settings: str | None) -> Settings | None:
     """What the settings of its queue say of a total. A queue without one holds nothing up."""
     most = QueueSettings.from_json(settings).max_running if settings else None
     return Concurrency(most) if is_total(name) and most is not None else None
-
-
-def totals(kept: str | None, reported: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """What an attempt has spent by limit. Later totals replace those that the lease has."""
-    return {**({} if kept is None else _spent.decode(kept)), **dict(reported)}
-
-
-def give_back(tx: Transaction, receipts: Sequence[Receipt], drains: Mapping[str, float]) -> None:
-    """Give back what ended leases counted, and shut the buckets that an upstream asked to shut."""
-    buckets = Buckets(tx)
-    buckets.load({name for receipt in receipts for name in parted(receipt.buckets)})
-    freed: dict[str, int] = {}
-    for receipt in receipts:
-        costs = costs_in(receipt.buckets, receipt.costs)
-        parents = parents_in(list(costs)) if len(costs) > 1 else ()
-        for name, cost in costs.items():
-            one = buckets.change(name)
-            if is_total(name) and not one.free(tx.now):
-                tx.wake(Topic.READY, split_bucket(name)[1])
-            _settle(one, receipt, cost, tx.now, is_parent=name in parents)
-            freed[name] = freed.get(name, 0) + receipt.leases * cost
-    for name, units in freed.items():
-        buckets.wake(name, units)
-    buckets.save()
-    for name, hint in drains.items():
-        throttle(tx, name, hint)
-
-
-def _settle(one: Bucket, receipt: Receipt, cost: int, now: int, *, is_parent: bool) -> None:
-    if type(one.settings) is Concurrency:
-        one.in_use -= receipt.leases * cost
-        return
-    reported = receipt.spent.get(split_bucket(one.name)[0])
-    facts = (reported, receipt.how, receipt.claimed_at)
-    for _ in range(receipt.leases):
-        one.settle(cost, *facts, now, is_parent=is_parent)
 
 
 def defined_of(tx: Transaction, limits: Iterable[str]) -> frozenset[str]:

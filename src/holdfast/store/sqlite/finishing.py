@@ -21,9 +21,9 @@ from holdfast.job.transition import Settles, Transition, require_legal_moves
 from holdfast.job.what import What
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
-from holdfast.store.sqlite.buckets import Receipt, give_back, totals
 from holdfast.store.sqlite.moves import Found, Move, apply
 from holdfast.store.sqlite.places import Narrow, at, leave, locate
+from holdfast.store.sqlite.receipts import Receipt, give_back, totals
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.settling import settle_success, settle_successes

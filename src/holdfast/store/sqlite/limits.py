@@ -9,15 +9,12 @@ import msgspec
 from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.passing import Passed, bucket_name, costs_in, require_own_name
-from holdfast.limits.admission import Bucket
 from holdfast.limits.model import (
     Alarm,
     BucketInfo,
-    Budget,
     LimitInfo,
     Miscount,
     Settings,
-    from_json,
     is_other_kind,
     require_declared_kind,
     require_idle_kind,
@@ -36,12 +33,13 @@ from holdfast.store.contract.limits import (
 )
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite import taking
-from holdfast.store.sqlite.buckets import Buckets, bucket, look_again, shut
+from holdfast.store.sqlite.buckets import Buckets, look_again, shut
+from holdfast.store.sqlite.limit_reading import find_limits, look_at
 from holdfast.store.sqlite.limited import kept_line
 from holdfast.store.sqlite.rows import SECOND, after, seconds_until, to_datetime
 from holdfast.store.sqlite.rows import to_json as to_list
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.writer import Verbs
 
 SMALL_BATCH = 32
@@ -89,14 +87,14 @@ class SqliteLimits(Verbs):
     async def adjust(self, bucket: str, amount: int) -> BucketInfo:
         def work(tx: Transaction) -> BucketInfo:
             taking.adjust(tx, bucket, amount)
-            return _look(tx, [bucket])[0]
+            return look_at(tx, [bucket])[0]
 
         return await self._writer.write(work)
 
     async def reset(self, buckets: Collection[str]) -> list[BucketInfo]:
         def work(tx: Transaction) -> list[BucketInfo]:
             taking.reset(tx, buckets)
-            return _look(tx, buckets)
+            return look_at(tx, buckets)
 
         return await self._writer.write(work) if buckets else []
 
@@ -107,7 +105,7 @@ class SqliteLimits(Verbs):
         await self._writer.write(lambda tx: _weigh(tx, fair, weight))
 
     async def find(self, names: Collection[str] = ()) -> list[LimitInfo]:
-        return await self._writer.read(lambda tx: _find(tx, names))
+        return await self._writer.read(lambda tx: find_limits(tx, names))
 
     async def of(self, ids: Collection[JobId]) -> dict[JobId, Passed]:
         if not ids:
@@ -117,14 +115,14 @@ class SqliteLimits(Verbs):
         return {job: Passed(one.buckets, one.costs) for job, one in kept.items()}
 
     async def get(self, buckets: Collection[str]) -> list[BucketInfo]:
-        return await self._writer.read(lambda tx: _look(tx, buckets)) if buckets else []
+        return await self._writer.read(lambda tx: look_at(tx, buckets)) if buckets else []
 
     async def buckets(
         self, name: str | None, limit: int, after: str | None = None
     ) -> list[BucketInfo]:
         def work(tx: Transaction) -> list[BucketInfo]:
             which = {"limit_name": name, "limit": limit, "after": after}
-            return _look(tx, [one for (one,) in tx.rows(script("limits/buckets"), which)])
+            return look_at(tx, [one for (one,) in tx.rows(script("limits/buckets"), which)])
 
         return await self._writer.read(work)
 
@@ -189,7 +187,7 @@ class SqliteLimits(Verbs):
 
 def _declare(tx: Transaction, limits: Mapping[str, Settings]) -> None:
     sql = steps("limits/declare")
-    known = {one.name: one for one in _find(tx, limits)}
+    known = {one.name: one for one in find_limits(tx, limits)}
     for name, settings in limits.items():
         require_own_name(name)
         begins_anew = False
@@ -203,13 +201,13 @@ def _declare(tx: Transaction, limits: Mapping[str, Settings]) -> None:
 
 def _put(tx: Transaction, name: str, settings: Settings) -> LimitInfo:
     require_own_name(name)
-    for known in _find(tx, [name]):
+    for known in find_limits(tx, [name]):
         [(counts,)] = tx.rows(steps("limits/declare")["counts"], {"name": name})
         require_idle_kind(known, settings, counts=bool(counts))
         _began_anew(tx, known, settings)
     tx.run(script("limits/put"), {"name": name, "settings": to_json(settings)})
     _look_again(tx, [name])
-    return _find(tx, [name])[0]
+    return find_limits(tx, [name])[0]
 
 
 def _began_anew(tx: Transaction, known: LimitInfo, settings: Settings) -> bool:
@@ -222,12 +220,12 @@ def _began_anew(tx: Transaction, known: LimitInfo, settings: Settings) -> bool:
 
 def _override(tx: Transaction, name: str, key: str, settings: Settings | None) -> BucketInfo:
     bucket = bucket_name(name, key)
-    known = _find(tx, [name])
+    known = find_limits(tx, [name])
     require_override(name, known, settings)
     text = None if settings is None else to_json(settings)
     tx.run(script("limits/override"), {"name": bucket, "override": text, "now": tx.now})
     look_again(tx, [bucket])
-    return _look(tx, [bucket])[0]
+    return look_at(tx, [bucket])[0]
 
 
 def _drain(tx: Transaction, buckets: Mapping[str, float]) -> None:
@@ -252,61 +250,6 @@ def _look_again(tx: Transaction, limits: Iterable[str]) -> None:
         for (queue,) in tx.rows(sql["waiting queues"], {"name": name}):
             tx.wake(Topic.READY, queue)
         tx.run(sql["look again"], {"name": name, "now": tx.now})
-
-
-def _find(tx: Transaction, names: Collection[str]) -> list[LimitInfo]:
-    wanted = {"names": to_list(names) if names else None}
-    return [
-        LimitInfo(
-            name=name,
-            settings=from_json(settings),
-            edited=bool(edited),
-            retired=bool(retired),
-            revision=revision,
-            buckets=buckets,
-        )
-        for name, settings, edited, retired, revision, buckets in tx.rows(
-            script("limits/find"), wanted
-        )
-    ]
-
-
-def _look(tx: Transaction, buckets: Collection[str]) -> list[BucketInfo]:
-    return [_info(tx, row) for row in tx.rows(script("limits/get"), (to_list(buckets),))]
-
-
-def _info(tx: Transaction, row: Row) -> BucketInfo:
-    found, override, waiting, now = bucket(row), row[6], row[11], tx.now
-    opens_at = found.opens_at(now, found.needs or 1)
-    shut_until = found.shut_until if found.is_shut(now) else None
-    return BucketInfo(
-        name=found.name,
-        settings=found.settings,
-        override=None if override is None else from_json(override),
-        retired=found.retired,
-        in_use=found.in_use,
-        spent=found.counted(now),
-        free=found.free(now),
-        room=found.room(now),
-        waiting=waiting,
-        stuck=_stuck(tx, found) if waiting else 0,
-        needs=found.needs or None if waiting else None,
-        drained_for=None if shut_until is None else seconds_until(shut_until, now),
-        opens_in=None if opens_at is None else max(0.0, seconds_until(opens_at, now)),
-        resets_in=_resets_in(found, now),
-        soft_reached=found.soft_reached(now),
-        added=found.added(now),
-    )
-
-
-def _stuck(tx: Transaction, found: Bucket) -> int:
-    [(lines,)] = tx.rows(steps("limits/waiters")["stuck"], (found.name, found.most_passing(tx.now)))
-    return int(lines)
-
-
-def _resets_in(found: Bucket, now: int) -> float | None:
-    end = found.settings.period(now).end if isinstance(found.settings, Budget) else None
-    return None if end is None else seconds_until(end, now)
 
 
 def _recount(tx: Transaction, limit: int, after: str) -> tuple[Recounted, list[str]]:

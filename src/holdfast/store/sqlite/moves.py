@@ -17,12 +17,13 @@ from holdfast.job.transition import Transition
 from holdfast.job.what import USUAL
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.buckets import Receipt, defined_of, give_back, totals
+from holdfast.store.sqlite.buckets import defined_of
 from holdfast.store.sqlite.cooling import cool
 from holdfast.store.sqlite.failures import count_failed
 from holdfast.store.sqlite.happenings import NewHappening, tell
 from holdfast.store.sqlite.limited import enter_ready
 from holdfast.store.sqlite.places import Narrow, leave_all, line_up, note_return, wait_untimed
+from holdfast.store.sqlite.receipts import Receipt, give_back, totals
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.settling import orphan, owe, settle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.contract.records import ProgressReport, SpendReport
-from holdfast.store.sqlite.buckets import totals
+from holdfast.store.sqlite.receipts import totals
 from holdfast.store.sqlite.rows import to_json, to_json_object
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
