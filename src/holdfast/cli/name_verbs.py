@@ -70,9 +70,8 @@ def _add(group: Group, row: NameVerb) -> None:
         return
     asking = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     naming = click.argument("names", metavar="NAME...", nargs=-1, required=True)
-    options = [asking] * row.danger + [creating] * _may_create(row)
-    for option in options:
-        body = option(body)
+    body = asking(body) if row.danger else body
+    body = creating(body) if _may_create(row) else body
     group.command(row.verb, help=row.about)(naming(body))
 
 

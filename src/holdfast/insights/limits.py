@@ -12,6 +12,7 @@ from holdfast.insights.reasons import Reason, Who, seconds_text, span_text
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.passing import Passed, costs_in, is_total, parents_in, total_name
 from holdfast.job.record import Job
+from holdfast.job.text import counted
 from holdfast.job.ties import Tie
 from holdfast.limits.model import BucketInfo, Budget, Concurrency, Rate, Settings
 from holdfast.store.contract.limits import BucketHolder, BucketWaiter, Recounted
@@ -235,7 +236,8 @@ async def _about_stuck(store: Store, bucket: BucketInfo) -> Diagnosis:
 def _about_counts(recounted: Recounted) -> list[Diagnosis]:
     if not recounted.wrong:
         count = recounted.buckets
-        said = f"{count:,} buckets of limits count what runs" if count else "no limit counts a job"
+        counting = counted(count, "bucket of limits counts", "buckets of limits count")
+        said = f"{counting} what runs" if count else "no limit counts a job"
         return [Diagnosis("limits", OK, said)]
     shown = ", ".join(
         f"{one.bucket} counts {one.counted} and holds {one.held}" for one in recounted.wrong[:SHOWN]

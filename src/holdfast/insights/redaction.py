@@ -79,17 +79,11 @@ class Redaction:
         """A node whose reason may quote what its job carries is shown as the job is, with the
         reason of the node: it may say more than the end of the job does."""
         worded = {node.job_id: node.reason for node in nodes if node.reason is not None}
-        found = [
-            msgspec.structs.replace(job, reason=worded[job.id])
-            for job in (await self._store.jobs.get([*worded]) if worded else [])
-        ]
-        reasons = {job.id: job.reason for job in await self.jobs(found)}
-        return [
-            node
-            if node.reason is None
-            else msgspec.structs.replace(node, reason=reasons.get(node.job_id))
-            for node in nodes
-        ]
+        found = await self._store.jobs.get([*worded]) if worded else []
+        replace = msgspec.structs.replace
+        shown = await self.jobs([replace(job, reason=worded[job.id]) for job in found])
+        reasons = {job.id: job.reason for job in shown}
+        return [replace(node, reason=reasons.get(node.job_id)) for node in nodes]
 
     async def failures(self, failures: Sequence[Failure]) -> list[Failure]:
         """Failures with their samples, each by the arguments of the job that it is of. If that job
