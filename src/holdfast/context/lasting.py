@@ -180,7 +180,7 @@ class LongLived:
             raise HoldfastError(AWAITED)
         if self._runner is None:
             from holdfast.steps.calls import CallRunner
-            from holdfast.steps.running import InThread, OnLoop  # as above
+            from holdfast.steps.ways import InThread, OnLoop
 
             context = cast("Context", self)  # nothing else has this base
             way = OnLoop(context) if on_loop else InThread(context)

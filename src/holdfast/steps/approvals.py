@@ -22,8 +22,9 @@ from holdfast.job.loopless import run_without_loop
 from holdfast.job.requests import CheckVotes, SignTokens, TakeSignals, TokensSigned, VotesChecked
 from holdfast.job.signal import LONGEST_NAME
 from holdfast.job.vote import MOST_PEOPLE, Approval, Invited, Vote, closing_step, decide_votes
-from holdfast.steps.running import KEEPS_SLOT, LOOK_SECONDS
+from holdfast.steps.running import KEEPS_SLOT
 from holdfast.steps.signals import SignalRunner, require_between_steps
+from holdfast.steps.ways import LOOK_SECONDS
 
 NO_KEYS = "set, such as by HOLDFAST_SIGNING_KEYS, before people are asked (holdfast keys generate)"
 _to_approval = msgspec.json.Decoder(Approval).decode

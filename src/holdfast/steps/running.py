@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from datetime import datetime, timedelta
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from holdfast.codec.results import Misfit, ResultType
-from holdfast.context import AttemptLost, Context
+from holdfast.context import AttemptLost
 from holdfast.errors import BadOption, HoldfastError, StepFailed, StepRefused
 from holdfast.job import checks
 from holdfast.job.ends import AttemptEnd, Suspending
@@ -44,15 +44,13 @@ from holdfast.job.text import MESSAGE_LIMIT, clean, describe
 from holdfast.job.ties import Tie
 from holdfast.steps.calling import Chosen
 from holdfast.steps.results import result_type
+from holdfast.steps.ways import Way
 
 KEEPS_SLOT = 1.0
 """A shorter sleep keeps its slot: giving it back and taking it again would take about as long."""
 
 TRY_KEEPS_SLOT = 5.0
 """A shorter wait between two tries of a step keeps its slot."""
-
-LOOK_SECONDS = 0.1
-"""Seconds between two looks of a waiting thread whether it is to stop."""
 
 LONGEST_NAME = 200
 STEPS = int(Tie.STEPS)
@@ -62,54 +60,6 @@ WITHIN: ContextVar[str] = ContextVar("holdfast-step")
 """The step whose function runs here."""
 TRIES: ContextVar[int] = ContextVar("holdfast-tries")
 """How often that function was called, this time included."""
-
-
-class Way(Protocol):
-    """How a runner asks its worker and waits: on a loop, or in a thread or process without one.
-    `ask` raises what an answer means that refuses a request."""
-
-    has_loop: bool
-
-    async def ask(self, request: Request) -> Answer: ...
-
-    def ask_now(self, request: Request) -> Answer:
-        """The answer to what needs no wait."""
-        ...
-
-    async def pause(self, seconds: float) -> None: ...
-
-
-class OnLoop:
-    """The way of a coroutine."""
-
-    has_loop = True
-
-    def __init__(self, context: Context) -> None:
-        self.ask = context.ask
-        self.ask_now = context.ask_sync
-
-    async def pause(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-
-class InThread:
-    """The way of a plain function, in a thread or a process. Nothing that it awaits ever waits."""
-
-    has_loop = False
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self.ask_now = context.ask_sync
-
-    async def ask(self, request: Request) -> Answer:
-        return self._context.ask_sync(request)
-
-    async def pause(self, seconds: float) -> None:
-        """A thread cannot be woken by a stop: it looks now and then."""
-        ends = time.monotonic() + seconds
-        while (left := ends - time.monotonic()) > 0:
-            self._context.check_cancelled()
-            time.sleep(min(left, LOOK_SECONDS))  # noqa: ASYNC251 - there is no loop here
 
 
 class StepRunner:

@@ -28,7 +28,8 @@ from holdfast.job.call import require_users_signal
 from holdfast.job.requests import LeaveHandler, SignalsTaken, TakeSignals, Wait, WaitOver
 from holdfast.job.signal import SignalGroup
 from holdfast.job.step import Step
-from holdfast.steps.running import KEEPS_SLOT, LOOK_SECONDS, WITHIN, StepRunner
+from holdfast.steps.running import KEEPS_SLOT, WITHIN, StepRunner
+from holdfast.steps.ways import LOOK_SECONDS
 
 KEPT_TYPES = 1_000
 
