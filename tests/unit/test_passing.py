@@ -12,7 +12,8 @@ from holdfast.codec.signature import Signature
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions
 from holdfast.errors import BadArguments, BadOption
-from holdfast.job.passing import LineRule, Passed, Passing
+from holdfast.job.line_rule import LineRule, Passing
+from holdfast.job.passing import Passed
 from holdfast.job.ties import Tie
 
 NOTHING: Any = None

@@ -10,11 +10,11 @@ from holdfast.enqueue.options import Seconds
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.json_text import shown_value
+from holdfast.job.line_rule import Passing
 from holdfast.job.passing import (
     LONGEST_KEY,
     MOST_UNITS,
     MOST_WEIGHT,
-    Passing,
     bucket_name,
     path_of,
     require_own_name,

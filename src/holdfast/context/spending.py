@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from holdfast.job import checks
-from holdfast.job.passing import MOST_UNITS, Passing, bucket_name
+from holdfast.job.line_rule import Passing
+from holdfast.job.passing import MOST_UNITS, bucket_name
 from holdfast.job.requests import Answer, PermitsTaken, ReportSpend, TakePermits
 
 if TYPE_CHECKING:

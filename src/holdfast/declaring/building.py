@@ -33,7 +33,7 @@ from holdfast.flow.inputs import Input, Path, encode_inputs
 from holdfast.flow.model import NewEdge, NewGate, NewNode
 from holdfast.job import checks
 from holdfast.job.ids import JobId
-from holdfast.job.passing import LineRule
+from holdfast.job.line_rule import LineRule
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.retry import Retry

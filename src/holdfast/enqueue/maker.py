@@ -13,7 +13,7 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
 from holdfast.job.ids import new_job_id
-from holdfast.job.passing import LineRule
+from holdfast.job.line_rule import LineRule
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.ties import PERMITS

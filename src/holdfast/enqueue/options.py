@@ -18,14 +18,8 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, check_name, check_priority
 from holdfast.job.headers import encode_headers
-from holdfast.job.passing import (
-    MOST_WEIGHT,
-    LineRule,
-    Passing,
-    check_labels,
-    check_limits,
-    check_template,
-)
+from holdfast.job.line_rule import LineRule, Passing, check_limits, check_template
+from holdfast.job.passing import MOST_WEIGHT, check_labels
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.unique import UniqueBy

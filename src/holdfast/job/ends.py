@@ -9,7 +9,8 @@ import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.job.passing import Passing, require_own_name
+from holdfast.job.line_rule import Passing
+from holdfast.job.passing import require_own_name
 
 # What a handler may raise to end its attempt in a chosen way ---------------------------
 

@@ -9,7 +9,8 @@ import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.job.passing import MOST_UNITS, Passing, check_template, require_own_name
+from holdfast.job.line_rule import Passing, check_template
+from holdfast.job.passing import MOST_UNITS, require_own_name
 from holdfast.limits.model import Budget, Concurrency, Rate, Settings
 
 

@@ -16,7 +16,7 @@ from holdfast.codec.signature import Signature
 from holdfast.enqueue.options import JobOptions, Seconds, seconds
 from holdfast.errors import BadArguments, BadOption, HoldfastError, Unreadable
 from holdfast.job.checks import check_name
-from holdfast.job.passing import LineRule, Passing
+from holdfast.job.line_rule import LineRule, Passing
 from holdfast.job.policy import DAY, Policy, Retention, decode_policy, encode_policy
 from holdfast.job.retry import Retry
 from holdfast.schedule.model import CatchUp, Definition, OnCrash, Overlap, Rule

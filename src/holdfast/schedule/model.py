@@ -18,7 +18,7 @@ import msgspec
 from holdfast.errors import BadOption
 from holdfast.job.ids import JobId
 from holdfast.job.json_text import shown_value
-from holdfast.job.passing import LineRule
+from holdfast.job.line_rule import LineRule
 from holdfast.job.policy import DAY
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.job.ids import new_job_id
-from holdfast.job.passing import LineRule
+from holdfast.job.line_rule import LineRule
 from holdfast.job.record import NewJob
 from holdfast.job.sealed import require_open
 from holdfast.job.ties import Tie

@@ -15,8 +15,8 @@ from holdfast.insights.diagnosis import OK
 from holdfast.insights.doctor import examine
 from holdfast.job.ends import WasThrottled, WorkerLost
 from holdfast.job.ids import new_job_id
+from holdfast.job.line_rule import LineRule
 from holdfast.job.outcome import decide
-from holdfast.job.passing import LineRule
 from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
 from holdfast.limits.model import Concurrency
