@@ -1,0 +1,59 @@
+"""Which argument of a call does not fit, and why: said to the caller, who can mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import Parameter
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.codec.messages import CHANGED, NO_NAN, clean, misplaced, unwritable
+from holdfast.codec.parameters import is_required
+from holdfast.codec.structs import ENCODER, passed
+from holdfast.codec.types import Adapter, has_nan, loss, plain
+
+
+def lost_in(sent: Struct, arrived: Struct, adapters: Mapping[str, Adapter]) -> str | None:
+    """Which argument would arrive changed, or None. Arguments that compare unequal may still have
+    arrived: a tuple arrives as a list, and some classes compare by identity."""
+    for name, value in passed(sent).items():
+        came = getattr(arrived, name)
+        show = adapters[name].plain if name in adapters else plain
+        if value != came and (found := loss(show(value), show(came))):
+            advice = NO_NAN if has_nan(show(value)) else "pass or annotate its real type"
+            return f"parameter {name!r}: {found}: {advice}"
+    return None
+
+
+def blamed(sent: Struct, exc: Exception, adapters: Mapping[str, Adapter]) -> str:
+    """Name the parameter behind a failed write or read."""
+    fields = passed(sent)
+    for name, value in fields.items():
+        adapter = adapters.get(name)
+        try:
+            adapter.write(value) if adapter else ENCODER.encode(value)
+            lost = has_nan(adapter.plain(value) if adapter else plain(value))
+        except Exception as cause:  # noqa: BLE001 - the user's code, and reported below
+            return f"parameter {name!r}: {unwritable(cause)}"
+        if lost:
+            return f"parameter {name!r}: {NO_NAN}"
+    return misplaced(str(exc), fields)
+
+
+def misfit(known: Mapping[str, Parameter], text: str | bytes, exc: Exception, advice: str) -> str:
+    """Why arguments in JSON do not fit. Names every parameter that the function has lost or
+    gained."""
+    try:
+        stored = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError) as cause:
+        return f"the arguments are not a JSON object: {clean(str(cause))}"
+    gone = sorted(stored.keys() - known.keys())
+    new = sorted(p.name for p in known.values() if is_required(p) and p.name not in stored)
+    if gone:
+        return f"it takes no {', '.join(map(repr, gone))}: {advice}"
+    if new:
+        mended = "; give it a default" if advice is CHANGED else ""
+        return f"no value for {', '.join(map(repr, new))}: {advice}{mended}"
+    return f"{misplaced(str(exc), {})}: {advice}"
