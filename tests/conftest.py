@@ -32,7 +32,9 @@ from tests.support.backends import (
     ValkeyNamespace,
     opened,
 )
+from tests.support.copied_data import copy_data_from
 from tests.support.pooled import PROGRAM_VARIABLE, PooledPostgres
+from tests.support.spreading import folder_of_run, folders_of
 from tests.support.warming import warm_up
 
 # Deadlines measure the machine, not the code: two cores shared by parallel suites.
@@ -69,6 +71,7 @@ gc.disable()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    copy_data_from(folder_of_run(folders_of(session.config)))
     if session.config.getoption("processes", 0):
         warm_up()
     gc.freeze()

@@ -23,6 +23,7 @@ from holdfast.testing.servers import (
     find_postgres,
     postgres_server,
 )
+from tests.support import copied_data
 
 START_AND_SLEEP = """
 import time
@@ -179,6 +180,26 @@ def test_two_servers_run_side_by_side() -> None:
     finally:
         for each in pair:
             each.stop()
+
+
+def test_all_servers_of_a_run_take_the_data_that_the_first_has_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ThrowawayPostgres] = []
+
+    def make(server: ThrowawayPostgres) -> None:
+        made.append(server)
+        real(server)
+
+    real = copied_data._make_data
+    monkeypatch.setattr(copied_data, "_make_data", make)
+    monkeypatch.setattr(ThrowawayPostgres, "_make_data", ThrowawayPostgres._make_data)
+    copied_data.copy_data_from(tmp_path)
+    pair = [ThrowawayPostgres(find_postgres()) for _ in range(2)]
+    for each in pair:
+        with each:
+            assert ask(each.new_database(), "show timezone") == "Asia/Kathmandu"
+    assert made == pair[:1]
 
 
 def test_a_port_that_is_taken_is_passed_over(

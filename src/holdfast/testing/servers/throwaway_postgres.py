@@ -105,13 +105,16 @@ class ThrowawayPostgres(PostgresServer):
         return self._account.can_run(self._binaries.program("postgres"))
 
     def _initialise(self) -> None:
+        self._make_data()
+        with (self.data / "postgresql.conf").open("a") as settings:
+            settings.write(SETTINGS if self._durable else SETTINGS + CARELESS)
+            settings.write("include_if_exists = 'port.conf'\n")
+
+    def _make_data(self) -> None:
         flags = ["--auth=trust", "--encoding=UTF8", "--locale=C", f"--username={USER}"]
         if not self._durable:
             flags.append("--no-sync")
         self._run("initdb", "-D", str(self.data), *flags)
-        with (self.data / "postgresql.conf").open("a") as settings:
-            settings.write(SETTINGS if self._durable else SETTINGS + CARELESS)
-            settings.write("include_if_exists = 'port.conf'\n")
 
     def _serve_on_a_free_port(self) -> None:
         """A port that was free a moment ago may be taken by now: then the next one."""
