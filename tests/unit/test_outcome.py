@@ -281,6 +281,11 @@ def test_reclaimed_uncharged_ready_with_a_newer_fence() -> None:
     assert (move.to, move.reason, counted(move)) == (JobState.READY, "it had not begun", (0, 0, 1))
 
 
+def test_reclaimed_keeps_its_reason_in_a_form_every_store_can_keep() -> None:
+    move = decide(live(JobState.RUNNING), Reclaimed("not\x00begun"))
+    assert move.reason == "not\ufffdbegun"
+
+
 def test_reclaimed_under_suspicion_a_crash_is_counted_but_never_the_last() -> None:
     suspected = Reclaimed("beside a suspect", suspected=True)
     assert counted(decide(live(JobState.RUNNING), suspected)) == (0, 1, 1)

@@ -107,7 +107,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             wait, reason = wait_seconds(seconds), clean(said, MESSAGE_LIMIT)
             return move.waiting(JobState.SCHEDULED, wait, reason, What.PUT_OFF, begun=False)
         case Reclaimed(why, suspected):
-            return move.reclaimed(why, suspected)
+            return move.reclaimed(clean(why, MESSAGE_LIMIT), suspected)
         case Cancelled(reason, by):
             shown, bump = clean(reason, MESSAGE_LIMIT), job.state is JobState.RUNNING
             return move.ended(JobState.CANCELLED, reason=shown, bump=bump, by=by)
