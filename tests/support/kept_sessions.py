@@ -13,7 +13,9 @@ session may have it though we do not know: whoever prepared it was interrupted b
 described it. So every other preparing closes the name first, which is no error if nobody has it.
 What asyncpg asks the server about built-in types is asked once, too.
 
-A connection that was aborted, lost, or closed inside a transaction takes its session with it.
+A listener gives its connection up instead of closing it. That is as good, if the server had nothing
+left to answer. A connection that was given up in the middle of a statement, lost, or closed inside
+a transaction takes its session with it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import os
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -31,12 +33,18 @@ from urllib.parse import urlsplit
 import asyncpg
 from asyncpg.protocol import Protocol
 
-TERMINATE = b"X\x00\x00\x00\x04"
-READY = b"Z\x00\x00\x00\x05I"
-CLEARING = b"unlisten *; close all; reset all; select pg_advisory_unlock_all()\0"
-RESET = b"Q" + (4 + len(CLEARING)).to_bytes(4, "big") + CLEARING
-IS_RESET = "CCCTDCZ"  # three commands done, a row, a fourth done, ready
-PREPARED = ("31tT", "31tn")  # closed, parsed, its parameters, its columns or that it has none
+from tests.support.postgres_messages import (
+    IS_RESET,
+    NOTIFIED,
+    PREPARED,
+    READY,
+    RESET,
+    TERMINATE,
+    closing,
+    kinds,
+    text,
+)
+
 FIRST_OF_USERS = 16_384
 """A type with a smaller number is built in: it is the same in every database."""
 
@@ -72,7 +80,8 @@ class Session:
                 answer += more
         except OSError:
             return False
-        return "".join(_kinds(answer)) == IS_RESET
+        told = "".join(kinds(answer))
+        return told.replace(NOTIFIED, "") == IS_RESET
 
 
 class KeptSessions:
@@ -84,6 +93,7 @@ class KeptSessions:
         self._lock = threading.Lock()
         self._idle: defaultdict[Key, list[Session]] = defaultdict(list)
         self._databases: set[str] = set()
+        self._ports: set[int] = set()
         self._connect: Any = None
 
     @property
@@ -95,9 +105,14 @@ class KeptSessions:
     def serve(self, url: str) -> None:
         """Keep sessions of this database from now on."""
         self._databases.add(database_of(url))
+        self._ports.add(urlsplit(url).port or 0)
         if self._connect is None:
             self._connect = asyncpg.connect
             asyncpg.connect = self._connect_by_us
+
+    def serves(self, address: tuple[str, int]) -> bool:
+        """Whether this is the server itself, and no proxy that may not let a reset pass."""
+        return address[1] in self._ports
 
     def forget(self, url: str) -> None:
         self._databases.discard(database_of(url))
@@ -141,6 +156,11 @@ class _Connection(_Untyped):  # type: ignore[misc]  # what is private has no typ
         if self._stmt_cache_enabled and not options.get("named"):
             options["named"] = self._names.setdefault(query, f"kept_{len(self._names)}")
         return await super()._get_statement(query, timeout, **options)
+
+    def _cancel_current_command(self, *waiting: Any) -> None:
+        """What cancels is on its way, and may reach the server after all answers."""
+        self._transport.is_interrupted = True
+        super()._cancel_current_command(*waiting)
 
     async def _introspect_types(self, typeoids: Any, timeout: Any) -> Any:
         wanted = frozenset(typeoids)
@@ -188,6 +208,8 @@ class _Transport(asyncio.Protocol):
         self._description = b""
         self._wire: Any = None
         self._is_ending = False
+        self._is_idle = False  # the server waits for the next statement, outside of a transaction
+        self.is_interrupted = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._wire, name)
@@ -221,24 +243,28 @@ class _Transport(asyncio.Protocol):
         """To the server, unless it was told the same before, and that was to prepare."""
         self._learn()
         if message.startswith(b"P"):
-            name = _text(message, 5)
+            name = text(message, 5)
             if name in self._prepared:
                 self._loop.call_soon(self._protocol.data_received, self._prepared[name])
                 return
             self._preparing, self._description = name, b""
-            message = _closing(name) + message
+            message = closing(name) + message
         elif message.startswith(b"C") and message[5:6] == b"S":
-            self._prepared.pop(_text(message, 6), None)
+            self._prepared.pop(text(message, 6), None)
+        self._is_idle = False
         self._wire.write(message)
 
     def _learn(self) -> None:
         """All that the server has said since it was told to prepare a statement is its description;
         nobody says anything before that is there."""
-        if self._preparing and "".join(_kinds(self._description)) in PREPARED:
+        if self._preparing and "".join(kinds(self._description)) in PREPARED:
             self._prepared[self._preparing] = self._description
         self._preparing = b""
 
     def abort(self) -> None:
+        is_done = self._is_idle and not self.is_interrupted
+        if self._is_ending and is_done and self._kept.serves(self._address):
+            return  # it ends with the loop's next turn
         self._is_ending = False
         if self._wire is not None:
             self._wire.abort()
@@ -265,6 +291,8 @@ class _Transport(asyncio.Protocol):
             self._greeting += data
         if self._preparing:
             self._description += data
+        if data.endswith(READY):
+            self._is_idle = True
         if not self._is_ending:
             self._protocol.data_received(data)
 
@@ -279,21 +307,6 @@ class _Transport(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
-
-
-def _text(message: bytes, start: int) -> bytes:
-    return message[start : message.index(0, start)]
-
-
-def _closing(name: bytes) -> bytes:
-    return b"C" + (4 + 1 + len(name) + 1).to_bytes(4, "big") + b"S" + name + b"\0"
-
-
-def _kinds(messages: bytes) -> Iterator[str]:
-    """Each message is a letter, its length and its content."""
-    while messages:
-        yield chr(messages[0])
-        messages = messages[1 + int.from_bytes(messages[1:5], "big") :]
 
 
 def database_of(url: str) -> str:

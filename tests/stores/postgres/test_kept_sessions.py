@@ -48,3 +48,37 @@ async def test_a_statement_whose_preparing_was_interrupted_is_prepared_again(url
     assert second.get_server_pid() == first.get_server_pid()
     assert await second.fetchval(QUERY, 2) == 3
     await second.close()
+
+
+async def test_a_listener_that_was_given_up_leaves_a_session_that_hears_nothing(url: str) -> None:
+    heard: list[object] = []
+    first = await asyncpg.connect(url)
+    session = first.get_server_pid()
+    await first.add_listener("news", lambda *news: heard.append(news))
+    first.terminate()
+    await asyncio.sleep(0.05)
+    second = await asyncpg.connect(url)
+    assert second.get_server_pid() == session
+    await second.execute("notify news")
+    assert await second.fetchval("select count(*) from pg_listening_channels()") == 0
+    assert heard == []
+    await second.close()
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_connection_given_up_in_a_statement_takes_its_session_with_it(
+    url: str, is_cancelled: bool
+) -> None:
+    first = await asyncpg.connect(url)
+    session = first.get_server_pid()
+    asking = asyncio.create_task(first.fetchval("select pg_sleep(0.2)"))
+    await asyncio.sleep(0.05)
+    if is_cancelled:
+        asking.cancel()
+        await asyncio.sleep(0.05)
+    first.terminate()
+    with pytest.raises((asyncio.CancelledError, asyncpg.PostgresError, asyncpg.InterfaceError)):
+        await asking
+    second = await asyncpg.connect(url)
+    assert second.get_server_pid() != session
+    await second.close()
