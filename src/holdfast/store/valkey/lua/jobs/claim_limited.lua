@@ -1,7 +1,7 @@
 -- Give the first ready jobs of these queues and tasks to a worker: with limits and without.
 -- KEYS: partition
 -- ARGV: now worker wants tasks labels only inline kinds
--- uses: claiming limits_matter admission aging
+-- uses: claiming limits_matter reopening turns admitted aging
 --
 -- Answers as `claim_jobs` does, but false instead of the time where limits do not matter: then claim.lua will do.
 -- `kinds`: 'both', or where jobs without limits lie in several partitions 'lines' or 'plain'. A want of lines has behind

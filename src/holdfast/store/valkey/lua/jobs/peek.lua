@@ -1,7 +1,7 @@
 -- Which jobs a claim would give, without giving them.
 -- KEYS: partition
 -- ARGV: now wants tasks labels only
--- uses: time names counts queues lines limits_matter admission aging
+-- uses: time names counts queues lines limits_matter reopening turns aging
 --
 -- Answers whether limits matter here, and for each want whether its jobs age, and then member and priority of the first
 -- jobs without limits; or where jobs age, member, priority and how old each is, with limits or without.

@@ -1,6 +1,6 @@
 -- Picking jobs of a queue whose jobs age: the least of ready_at + priority * aging goes first. A level is a priority,
 -- of jobs without limits or of lines; the first job of each level is compared.
--- uses: lines admission
+-- uses: lines turns
 local pick_aged
 
 do

@@ -218,15 +218,28 @@ do
         permits.change(bucket)
     end
 
-    local function each(command, key, list)
+    function permits.each(command, key, list)
         for first = 1, #list, BUCKET_BATCH do
             redis.call(command, key, unpack(list, first, math.min(first + BUCKET_BATCH - 1, #list)))
         end
     end
 
+    -- The same for many keys, each with its list.
+    function permits.each_of(command, lists)
+        for key, list in pairs(lists) do
+            permits.each(command, key, list)
+        end
+    end
+
+    -- The list of a key in a table of lists.
+    function permits.list_of(lists, key)
+        lists[key] = lists[key] or {}
+        return lists[key]
+    end
+
     -- Tell whoever watches over budgets.
     local function ring(names)
-        each('ZADD', partition .. ':alarmed', names)
+        permits.each('ZADD', partition .. ':alarmed', names)
         redis.call('PUBLISH', partition:gsub(':%d+}$', '}') .. ':wake', 'limits')
     end
 
@@ -283,10 +296,10 @@ do
             row[BUCKET_TOUCHED_AT] = moment
             pieces[#pieces + 1], pieces[#pieces + 2] = bucket, cmsgpack.pack(row)
         end
-        each('ZREM', partition .. ':opening', shut)
-        each('HSET', partition .. ':buckets', pieces)
-        each('ZADD', partition .. ':opening', opening)
-        each('ZADD', partition .. ':bucket_names', names)
+        permits.each('ZREM', partition .. ':opening', shut)
+        permits.each('HSET', partition .. ':buckets', pieces)
+        permits.each('ZADD', partition .. ':opening', opening)
+        permits.each('ZADD', partition .. ':bucket_names', names)
         if #rings > 0 then
             ring(rings)
         end
