@@ -28,7 +28,7 @@ from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.pool import Record
-from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
+from holdfast.store.postgres.skip_points import HIGHEST, LOWEST, Point, SkipPoints
 
 _ties = itemgetter("ties")
 
@@ -119,9 +119,10 @@ class PostgresClaiming(JobVerbs):
         patience = connections.options.statement_timeout + LATEST_COMMIT_SECONDS
         self._lost_claims = LostClaims(patience)
         self._last_number = random.getrandbits(62)
-        self._known_tasks: tuple[str, ...] = ()
+        self._asked_for: tuple[Collection[str], ...] = ()
         self._limited = set[str]()
         """The queues in which jobs with limits may begin. A claim of jobs without limits tells."""
+        self._line_points = _line_points()
         self._ruled = dict[str, QueueSettings | None]()
         """The queues that have a total or let jobs age, as far as that is known; told in the same
         way. With the rules of those that have a total alone, or None: they have to be read."""
@@ -137,9 +138,10 @@ class PostgresClaiming(JobVerbs):
         wants = [want for want in wants if want.limit > 0]
         if not wants or not tasks:
             return []
-        if self._known_tasks != (known := tuple(tasks)):
-            self._known_tasks = known
+        if self._asked_for != (known := (tuple(tasks), frozenset(labels), frozenset(only))):
+            self._asked_for = known
             self._skip_points.forget()  # a job that was passed over may be for these tasks
+            self._line_points.forget()
         if lost := self._lost_claims.of(worker):
             found = await self._connections.timed("jobs/lost_claims", worker, lost)
             if recovered := self._lost_claims.deliver(worker, lost, found, wants):
@@ -312,10 +314,15 @@ class PostgresClaiming(JobVerbs):
         self, asked: Claim, want: Want, *, shared: bool = False, level: int | None = None
     ) -> list[Record]:
         """Jobs with limits of one queue. One call gives the lines one turn each, and locks their
-        buckets in order; so there is a call for each turn, until one gives nothing."""
+        buckets in order; so there is a call for each turn, until one gives nothing that has skipped
+        no line."""
+        points = self._line_points if level is None else _line_points()
         found: list[Record] = []
         widened = 0
         while len(found) < want.limit and widened <= WIDENED_AT_MOST:
+            began = time.monotonic()
+            _, from_priorities, places, to_priorities = points.stretches([want.queue], began)
+            skips = want.queue in points.queues
             look = want.limit * WIDER**widened
             limit, free = want.limit - len(found), max(0, want.free - len(found))
             given = await self._connections.timed(
@@ -332,14 +339,23 @@ class PostgresClaiming(JobVerbs):
                 asked.labels,
                 level,
                 asked.only,
+                from_priorities,
+                [turn for turn, _ in places],
+                [number for _, number in places],
+                to_priorities,
                 again=False,
             )
-            if given and given[-1]["job_id"] is None:
+            some_wait = bool(given) and given[-1]["job_id"] is None
+            if some_wait:
                 given.pop()
                 widened += 1
-            elif shared or not given:
-                return found + given
             found += given
+            short = len(given) < limit and not (shared and given)
+            points.learn(given, [want.queue] if short else ())
+            if not skips:
+                points.scanned_all(began, time.monotonic())
+            if not some_wait and (shared if given else not skips):
+                break
         return found
 
     def _next_number(self, numbers: list[int]) -> int:
@@ -377,6 +393,17 @@ class PostgresClaiming(JobVerbs):
             else:
                 self._ruled[one[1:]] = None
         return [] if found[0]["job_id"] is None else found
+
+
+def _line_points() -> SkipPoints:
+    """Where the lines of jobs with limits begin. A line that was parked comes back to its old
+    place: if another store lets it go on, it is found as late as a job that was handed back."""
+    return SkipPoints(_first_line, (0, 0))
+
+
+def _first_line(job: Record) -> Point:
+    """The first line that the claim of this job saw in the same priority."""
+    return job["queue"], job["priority"], (job["first_turn"], job["first_line"])
 
 
 def _node_facts(told: Sequence[Record]) -> dict[str, NodeFacts]:

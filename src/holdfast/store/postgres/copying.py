@@ -137,8 +137,8 @@ async def copy_jobs(
     if limited:
         await copy("limited", _LIMITED, _passing(limited, lines))
     if lined := [one for one in limited if one[0].place is READY]:
-        await copy("ready_limited", (*_columns(READY), *tie, *_LINE), _lined(lined, lines))
         await _tell_lines(session, [job for _, _, job in lined])
+        await copy("ready_limited", (*_columns(READY), *tie, *_LINE), _lined(lined, lines))
     for place in {kind.place for kind in kinds}:
         if some := _at(place, placed, kinds, in_lines=bool(lined)):
             await copy(_table(place, tie), (*_columns(place), *tie), _turns(some, place, tie))
@@ -238,6 +238,7 @@ def _lined(lined: Iterable[Placed], lines: LineFields) -> Iterator[bytes]:
 
 
 async def _tell_lines(session: Session, jobs: Iterable[NewJob]) -> None:
+    """Before the jobs get their numbers, since a line has to know the least of those."""
     lines = {(job.queue, job.priority, job.task, job.buckets): job.weight for job in jobs}
     columns = map(list, zip(*lines, strict=True))
     await session.fetch("limits/come", *columns, [*lines.values()])

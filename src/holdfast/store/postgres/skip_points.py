@@ -12,7 +12,7 @@ otherwise after fifty times what the last full scan took, so that full scans cos
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -20,16 +20,23 @@ LOWEST, HIGHEST = -(2**31), 2**31 - 1
 FORGET_AFTER_SECONDS = 1.0
 REST_PER_FULL_SCAN = 50
 
-_point = itemgetter("queue", "priority", "seq")
-
-Stretches = tuple[list[str], list[int], list[int], list[int]]
+Place = Any
+"""Where a row stands among those of its queue and priority."""
+Point = tuple[str, int, Place]
+Stretches = tuple[list[str], list[int], list[Place], list[int]]
 
 
 class SkipPoints:
-    """For each queue and priority the number of the first row that the last scan took."""
+    """For each queue and priority the place of the first row that the last scan took. `of` gives
+    the queue, the priority and the place of a row, and `least` is the first place of all."""
 
-    def __init__(self) -> None:
-        self._points: dict[str, dict[int, int]] = {}
+    def __init__(
+        self,
+        of: Callable[[Any], Point] = itemgetter("queue", "priority", "seq"),
+        least: Place = 0,
+    ) -> None:
+        self._of, self._least = of, least
+        self._points: dict[str, dict[int, Place]] = {}
         self._forget_at = 0.0
 
     def forget(self) -> None:
@@ -47,27 +54,27 @@ class SkipPoints:
         scan: Stretches = ([], [], [], [])
         for queue in queues:
             points = sorted(self._points.get(queue, {}).items())
-            starts = [(LOWEST, 0), *points]
+            starts = [(LOWEST, self._least), *points]
             ends = [priority - 1 for priority, _ in points] + [HIGHEST]
-            for (priority, seq), end in zip(starts, ends, strict=True):
+            for (priority, place), end in zip(starts, ends, strict=True):
                 if end < priority:
                     continue  # the point is the lowest priority there is: nothing before it
                 scan[0].append(queue)
                 scan[1].append(priority)
-                scan[2].append(seq)
+                scan[2].append(place)
                 scan[3].append(end)
         return scan
 
     def learn(self, found: Sequence[Any], short: Collection[str]) -> None:
-        """Remember where a scan found its first rows. `found` is in order of priority and number,
+        """Remember where a scan found its first rows. `found` is in order of priority and place,
         so the first row of each is the lowest. A queue that came back `short` has none left."""
         for queue in short:
             self._points.pop(queue, None)
-        backwards = map(_point, reversed(found))
-        first = {(queue, priority): seq for queue, priority, seq in backwards}
-        for (queue, priority), seq in first.items():
+        backwards = map(self._of, reversed(found))
+        first = {(queue, priority): place for queue, priority, place in backwards}
+        for (queue, priority), place in first.items():
             if queue not in short:
-                self._points.setdefault(queue, {})[priority] = seq
+                self._points.setdefault(queue, {})[priority] = place
 
     def scanned_all(self, began: float, ended: float) -> None:
         """All queues were scanned from their first rows, which took so long."""
