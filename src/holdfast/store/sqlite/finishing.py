@@ -24,6 +24,7 @@ from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.sqlite.moves import Found, Move, apply
 from holdfast.store.sqlite.places import Narrow, at, leave, locate
 from holdfast.store.sqlite.receipts import Receipt, give_back, totals
+from holdfast.store.sqlite.releasing import Taker
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.settling import settle_success, settle_successes
@@ -189,7 +190,7 @@ def _succeed_nodes(tx: Transaction, transitions: Sequence[Transition]) -> bool:
     pages, and a savepoint would copy each of them: outcomes of jobs that still have a lease are
     taken back instead."""
     if len(transitions) == 1:
-        return _succeed_node(tx, *transitions)
+        return succeed_node(tx, transitions[0])
     sql = steps("jobs/finish")
     alike: dict[int, dict[str, str | None]] = {}
     for transition in transitions:
@@ -205,9 +206,10 @@ def _succeed_nodes(tx: Transaction, transitions: Sequence[Transition]) -> bool:
     return True
 
 
-def _succeed_node(tx: Transaction, transition: Transition) -> bool:
+def succeed_node(tx: Transaction, transition: Transition, taker: Taker | None = None) -> bool:
     """The same for one node, by the keys of its rows. Unless handlers are very short, the ends of
-    nodes come alone, and lists of one take half as long again."""
+    nodes come alone, and lists of one take half as long again. The `taker` may have the node that
+    it releases."""
     sql, job = steps("jobs/finish"), transition.id
     held = tx.row(sql["held node"], (job, transition.fence, int(Tie.NODE)))
     if held is None:
@@ -218,7 +220,7 @@ def _succeed_node(tx: Transaction, transition: Transition) -> bool:
     tx.count(queue, task, JobState.RUNNING, JobState.SUCCEEDED, What.SUCCEEDED)
     if has_deadlines:
         tx.run(sql["drop deadlines"], (to_json([job]),))
-    settle_success(tx, job, edges, flow)
+    settle_success(tx, job, edges, flow, taker)
     return True
 
 

@@ -16,7 +16,7 @@ from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.queues import EVERY_QUEUE, jobs_of
 from holdfast.store.contract.records import Room, Verdict
-from holdfast.store.sqlite.finishing import finish
+from holdfast.store.sqlite.finishing import finish, succeed_node
 from holdfast.store.sqlite.node_facts import facts_of
 from holdfast.store.sqlite.picked import picked_jobs
 from holdfast.store.sqlite.places import leave, take_numbers
@@ -34,9 +34,11 @@ class SqliteHandingOver(Verbs):
 
 
 def hand_over(tx: Transaction, end: Transition, room: Room) -> tuple[Verdict, Claimed | None]:
-    tx.taker = taker = RoomTaker(room)
+    taker = RoomTaker(room)
+    if end.is_plain_success_of_node and succeed_node(tx, end, taker):
+        return Verdict(end.id, accepted=True), taker.taken
     [verdict] = finish(tx, [end])
-    return verdict, taker.taken
+    return verdict, None
 
 
 class RoomTaker:

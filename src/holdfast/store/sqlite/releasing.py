@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from holdfast.job.state import JobState
 from holdfast.job.what import What
@@ -13,7 +13,7 @@ from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.places import Narrow, leave, make_ready, take_numbers
 from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Taker, Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction
 
 
 class Lost(NamedTuple):
@@ -21,6 +21,12 @@ class Lost(NamedTuple):
 
     is_bad: bool
     because: str
+
+
+class Taker(Protocol):
+    """Who may be given a released node before it stands in line."""
+
+    def take(self, tx: Transaction, job_id: str) -> bool: ...
 
 
 def release(tx: Transaction, ids: Iterable[str], taker: Taker | None = None) -> None:

@@ -28,10 +28,10 @@ from holdfast.flow.model import (
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.releasing import Lost, release, skip
+from holdfast.store.sqlite.releasing import Lost, Taker, release, skip
 from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Taker, Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction
 
 _keep = lru_cache(maxsize=64)(msgspec.json.Decoder(dict[FlowState, float | None]).decode)
 
@@ -79,18 +79,28 @@ def settle_successes(tx: Transaction, ids: str) -> None:
     _count_successes(tx, ids, running, tx.rows(sql["gates behind successes"], (ids,)))
 
 
-def settle_success(tx: Transaction, job: str, edges: str | None, flow: Sequence[Any]) -> None:
+def settle_success(
+    tx: Transaction,
+    job: str,
+    edges: str | None,
+    flow: Sequence[Any],
+    taker: Taker | None = None,
+) -> None:
     """The same for one node, of which the edges and the flow are known: `jobs/finish`."""
     sql = steps("flows/settle")
     tx.run(sql["one succeeded"], (flow[0],))
     running = _running_of(tx, [flow])
     if edges is not None:
         gates = tx.rows(sql["gates behind one success"], (edges,))
-        _count_successes(tx, to_json([job]), running, gates)
+        _count_successes(tx, to_json([job]), running, gates, taker)
 
 
 def _count_successes(
-    tx: Transaction, ids: str, running: Container[str], gates: Iterable[Row]
+    tx: Transaction,
+    ids: str,
+    running: Container[str],
+    gates: Iterable[Row],
+    taker: Taker | None = None,
 ) -> None:
     """Judge the gates behind nodes that succeeded: each with its counts after that."""
     judged: list[Row] = []
@@ -106,8 +116,7 @@ def _count_successes(
     if judged:
         because = _lost_to_successes(tx, ids) if any(gate[4] for gate in judged) else {}
         # Which of several nodes goes first is for a claim to say.
-        taker = tx.taker if len(judged) == 1 else None
-        _go_on(tx, _judge(tx, judged, because, taker))
+        _go_on(tx, _judge(tx, judged, because, taker if len(judged) == 1 else None))
 
 
 def _running_of(tx: Transaction, flows: Iterable[Sequence[Any]]) -> set[str]:

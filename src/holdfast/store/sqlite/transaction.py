@@ -45,12 +45,6 @@ class Cursor(Protocol):
     def fetchall(self) -> list[Any]: ...
 
 
-class Taker(Protocol):
-    """Who may be given a released node before it stands in line."""
-
-    def take(self, tx: Transaction, job_id: str) -> bool: ...
-
-
 class Bump(NamedTuple):
     """What a counter has come to, and by how much it grew."""
 
@@ -59,10 +53,10 @@ class Bump(NamedTuple):
 
 
 class Transaction:
-    """Statements, the store's time, which jobs it moved, whom to wake after the commit, what to
-    remember only if there is one (`committed`), and who takes a node that is released alone."""
+    """Statements, the store's time, which jobs it moved, whom to wake after the commit, and what
+    to remember only if there is one (`committed`)."""
 
-    __slots__ = ("_cursor", "_moved", "committed", "now", "taker", "wakes")
+    __slots__ = ("_cursor", "_moved", "committed", "now", "wakes")
 
     def __init__(self, cursor: Cursor, now: int) -> None:
         self._cursor = cursor
@@ -70,7 +64,6 @@ class Transaction:
         self.wakes: dict[Key, int] = {}
         self._moved: dict[Counted, int] = {}
         self.committed: Callable[[], None] | None = None
-        self.taker: Taker | None = None
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
         self._cursor.execute(sql, values)
