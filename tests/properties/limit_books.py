@@ -41,6 +41,12 @@ class Book:
     def reserved(self) -> int:
         return sum(self.held.values())
 
+    @property
+    def largest(self) -> int:
+        """The largest cost that ever passes: in this period, of a budget that was topped up."""
+        topped_up = max(0, -self.spent) if isinstance(self.settings, Budget) else 0
+        return self.settings.largest + topped_up
+
     def at_most(self, now: int) -> int:
         """More than so much must not begin."""
         return 0 if self.shut_until > now else self._room(now, 0)
