@@ -9,7 +9,6 @@ from __future__ import annotations
 
 STRIDE = 1_000_000
 """What one job adds to the turn of a line of weight 1."""
-HEAVIEST = 1_000
 
 
 def after_serving(jobs: int, weight: int) -> int:

@@ -3,9 +3,7 @@
 A claim starts its scan where `skip_points` says. If a queue gave less than was wanted, and a part
 of it was skipped, the same call scans it again from its first row.
 
-A claim whose reply was lost is not simply repeated: the jobs it took belong to the worker, whether
-or not the worker heard of them. Each claim has a number. The numbers of failed claims are kept for
-a while (`LostClaims`); the next claim first asks which jobs those took, and answers them.
+The reply of a claim may be lost: `lost_claims` says how the next claim finds what it took.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from holdfast.store.contract.records import Want
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.job_verbs import JobVerbs
+from holdfast.store.postgres.lost_claims import LATEST_COMMIT_SECONDS, LostClaims
 from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.skip_points import HIGHEST, LOWEST, Point, SkipPoints
 
@@ -34,61 +33,9 @@ _ties = itemgetter("ties")
 
 LINES_WAIT = "+"
 """Stands before the name of a queue in which jobs with limits may begin (`told_of_queues.sql`)."""
-ASK_EVERY_SECONDS = 1.0
-LATEST_COMMIT_SECONDS = 30
-"""A statement may commit so long after its own timeout, and not later."""
 WIDER, WIDENED_AT_MOST = 4, 5
 """A claim that meets jobs which have to wait looks at so many times more, and so often. Others are
 left to the next claim."""
-
-
-class LostClaims:
-    """Claims whose reply was lost, by worker, until they can take nothing more.
-
-    A statement may commit after its client gave up, but not long after its own timeout. Until then
-    it is asked for again now and then, since most of those claims took nothing.
-    """
-
-    def __init__(self, patience: float) -> None:
-        self._patience = patience
-        self._claims: dict[WorkerId, dict[int, float]] = {}
-        self._ask_at: dict[WorkerId, float] = {}
-        self._delivered: dict[int, set[str]] = {}
-
-    def add(self, worker: WorkerId, number: int) -> None:
-        self._claims.setdefault(worker, {})[number] = time.monotonic() + self._patience
-        self._ask_at.pop(worker, None)
-
-    def of(self, worker: WorkerId) -> list[int]:
-        """The numbers to ask for now; usually none."""
-        claims, now = self._claims.get(worker), time.monotonic()
-        if not claims or now < self._ask_at.get(worker, now):
-            return []
-        for number in [number for number, until in claims.items() if until < now]:
-            del claims[number]
-        return list(claims)
-
-    def deliver(
-        self, worker: WorkerId, numbers: list[int], found: Sequence[Record], wants: Sequence[Want]
-    ) -> list[Claimed]:
-        """Those of the `found` jobs that there is room for and that were not delivered before.
-        If all found room, the store is not asked again for a while."""
-        room = {want.queue: want.limit for want in wants}
-        answer, left = [], False
-        for row in found:
-            delivered = self._delivered.setdefault(row["batch"], set())
-            if row["job_id"] in delivered:
-                continue
-            if room.get(row["queue"], 0) < 1:
-                left = True
-                continue
-            delivered.add(row["job_id"])
-            room[row["queue"]] -= 1
-            answer.append(rows.claimed(row))
-        self._delivered = {n: jobs for n, jobs in self._delivered.items() if n in numbers}
-        if not left:
-            self._ask_at[worker] = time.monotonic() + ASK_EVERY_SECONDS
-        return answer
 
 
 @dataclass(frozen=True, slots=True)

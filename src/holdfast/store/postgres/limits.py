@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.passing import Passed, bucket_name, require_own_name
+from holdfast.job.passing import MOST_WEIGHT, Passed, bucket_name, require_own_name
 from holdfast.limits.model import (
     SECOND,
     Alarm,
@@ -24,7 +24,6 @@ from holdfast.limits.model import (
     require_override,
     to_json,
 )
-from holdfast.limits.turns import HEAVIEST
 from holdfast.store.contract.limits import (
     IDLE_SECONDS,
     MOST_OPENINGS,
@@ -149,7 +148,7 @@ class PostgresLimits:
 
     async def weigh(self, fair: str, weight: int | None) -> None:
         if weight is not None:
-            checks.count("weight", weight, most=HEAVIEST)
+            checks.count("weight", weight, most=MOST_WEIGHT)
         await self._connections.fetch("limits/weigh", fair, weight)
 
     async def find(self, names: Collection[str] = ()) -> list[LimitInfo]:

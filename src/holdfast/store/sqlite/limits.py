@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.passing import Passed, bucket_name, costs_in, require_own_name
+from holdfast.job.passing import MOST_WEIGHT, Passed, bucket_name, costs_in, require_own_name
 from holdfast.limits.model import (
     Alarm,
     BucketInfo,
@@ -21,7 +21,6 @@ from holdfast.limits.model import (
     require_override,
     to_json,
 )
-from holdfast.limits.turns import HEAVIEST
 from holdfast.store.contract.limits import (
     IDLE_SECONDS,
     MOST_OPENINGS,
@@ -239,7 +238,7 @@ def _weigh(tx: Transaction, fair: str, weight: int | None) -> None:
     if weight is None:
         tx.run(sql["forget"], (fair,))
     else:
-        tx.run(sql["keep"], (fair, checks.count("weight", weight, most=HEAVIEST)))
+        tx.run(sql["keep"], (fair, checks.count("weight", weight, most=MOST_WEIGHT)))
         tx.run(sql["lines"], (weight, fair))
 
 

@@ -10,6 +10,7 @@ from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.passing import (
+    MOST_WEIGHT,
     Passed,
     bucket_name,
     require_own_name,
@@ -30,7 +31,6 @@ from holdfast.limits.model import (
     require_override,
     to_json,
 )
-from holdfast.limits.turns import HEAVIEST
 from holdfast.store.contract.limits import (
     IDLE_SECONDS,
     MOST_OPENINGS,
@@ -152,7 +152,7 @@ class ValkeyLimits(ValkeyVerbs):
         return [alarm for name, *row in each for alarm in to_bucket(name.decode(), *row).told()]
 
     async def weigh(self, fair: str, weight: int | None) -> None:
-        text = "" if weight is None else str(checks.count("weight", weight, most=HEAVIEST))
+        text = "" if weight is None else str(checks.count("weight", weight, most=MOST_WEIGHT))
         await self._call("limits/weigh", fair=fair, weight=text)
 
     async def find(self, names: Collection[str] = ()) -> list[LimitInfo]:
