@@ -50,9 +50,9 @@ async def examined(trip: Trip, *, deep: bool = False, fix: bool = False) -> list
 
 async def test_the_doctor_finds_nothing_where_nothing_was_planted(trip: Trip) -> None:
     [well] = await examined(trip)
-    assert (well.severity, well.saw) == (OK, "all of 1 live flows examined count right")
+    assert (well.severity, well.saw) == (OK, "1 live flow examined counts right")
     [well] = await examined(trip, deep=True)
-    assert (well.severity, well.saw) == (OK, "all of 1 flows examined count right")
+    assert (well.severity, well.saw) == (OK, "1 flow examined counts right")
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -175,7 +175,7 @@ async def test_orphaned_running_jobs_are_found(clock: ManualClock) -> None:
         await scene.running(worker=lost)
         clock.advance(31)
         [finding] = await findings(scene, "running")
-        assert finding.saw == "1 running jobs belong to a worker that is gone"
+        assert finding.saw == "1 running job belongs to a worker that is gone"
 
 
 async def test_attempts_that_outlived_their_timeout_are_a_problem(clock: ManualClock) -> None:
@@ -189,7 +189,7 @@ async def test_attempts_that_outlived_their_timeout_are_a_problem(clock: ManualC
         await scene.wrote_all()
         [finding] = await findings(scene, "running")
         assert finding.severity is PROBLEM
-        assert finding.saw.startswith("1 attempts are past their timeout")
+        assert finding.saw.startswith("1 attempt is past its timeout")
 
 
 async def test_scheduled_jobs_that_nobody_promoted_are_a_problem(clock: ManualClock) -> None:
@@ -202,7 +202,7 @@ async def test_scheduled_jobs_that_nobody_promoted_are_a_problem(clock: ManualCl
         clock.advance(10)
         [finding] = await findings(scene, "waiting")
         assert finding.severity is PROBLEM
-        assert finding.saw.startswith("1 scheduled jobs are due")
+        assert finding.saw.startswith("1 scheduled job is due")
 
 
 async def test_a_deadline_nobody_kept_is_a_problem(clock: ManualClock) -> None:
@@ -211,7 +211,7 @@ async def test_a_deadline_nobody_kept_is_a_problem(clock: ManualClock) -> None:
         await scene.enqueue(deadline_in=10.0)
         clock.advance(100)
         [finding] = await findings(scene, "waiting")
-        assert finding.saw == "1 live jobs are past their deadline by more than 60 s"
+        assert finding.saw == "1 live job is past its deadline by more than 60 s"
 
 
 @pytest.mark.parametrize(("seconds", "severity"), [(10, WARNING), (3600, PROBLEM), (-10, WARNING)])
@@ -290,6 +290,24 @@ async def test_books_that_are_wrong_are_found_and_put_right(clock: ManualClock) 
         assert '"jobs":-4' in act.arguments
         [right] = await books(deep=True)
         assert right.saw == "the tallies equal a recount of all jobs"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "saw"),
+    [
+        (0, "no live jobs"),
+        (1, "1 job examined can be read"),
+        (2, "2 jobs examined can all be read"),
+    ],
+)
+async def test_the_doctor_says_how_many_jobs_it_could_read(
+    clock: ManualClock, jobs: int, saw: str
+) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue_many(jobs)
+        told = [one.saw for one in await examine(store.sibling()) if one.check == "policies"]
+        assert told == [saw]
 
 
 async def test_a_deep_examination_tells_how_far_it_is(clock: ManualClock) -> None:

@@ -15,6 +15,7 @@ from holdfast.insights.workforce import Workforce
 from holdfast.job.outcome import LEFT, has_started_in_time
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
+from holdfast.job.text import counted
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 
@@ -62,14 +63,16 @@ async def check_running(store: Store, workforce: Workforce) -> list[Diagnosis]:
     overdue = await store.jobs.overdue_attempts(CHECKED_JOBS, slack=OVERDUE_SECONDS)
     found = []
     if orphans:
-        saw = f"{_at_least(orphans)} running jobs belong to a worker that is gone"
+        belonging = _counted(orphans, "running job belongs", "running jobs belong")
+        saw = f"{belonging} to a worker that is gone"
         found.append(
             Diagnosis("running", WARNING, saw, "live workers reclaim them within seconds")
             if workforce.alive
             else Diagnosis("running", PROBLEM, saw, "start a worker", (START_WORKER,))
         )
     if overdue:
-        saw = f"{_at_least(overdue)} attempts are past their timeout {LONG_AGO}"
+        late = _counted(overdue, "attempt is past its", "attempts are past their")
+        saw = f"{late} timeout {LONG_AGO}"
         advice = (
             "live workers end them; if they stay, look for errors of attempt_timeout in their logs"
         )
@@ -84,11 +87,13 @@ async def check_waiting(store: Store, workforce: Workforce) -> list[Diagnosis]:
         job for job in await _old_scheduled(store, workforce.now) if _overdue(job, workforce.now)
     ]
     if late:
-        saw = f"{_at_least(late)} scheduled jobs are due {LONG_AGO}"
+        due = _counted(late, "scheduled job is", "scheduled jobs are")
+        saw = f"{due} due {LONG_AGO}"
         found.append(_not_mended(saw, "promotion", workforce))
     broken = await _broken_deadlines(store, workforce.now)
     if broken:
-        saw = f"{_at_least(broken)} live jobs are past their deadline {LONG_AGO}"
+        past = _counted(broken, "live job is past its", "live jobs are past their")
+        saw = f"{past} deadline {LONG_AGO}"
         found.append(_not_mended(saw, "deadline", workforce))
     return found or [Diagnosis("waiting", OK, "no overdue scheduled jobs or deadlines")]
 
@@ -106,11 +111,18 @@ async def check_policies(store: Store) -> list[Diagnosis]:
     page = await store.jobs.page(JobFilter(states=LIVE), CHECKED_JOBS)
     found = [(job, problem) for job in page.jobs if (problem := _unread(job))]
     if not found:
-        return [Diagnosis("policies", OK, f"all of {len(page.jobs):,} jobs examined can be read")]
+        return [Diagnosis("policies", OK, _well(len(page.jobs)))]
     shown = "; ".join(f"{job.id}: {problem}" for job, problem in found[:3])
-    saw = f"{_at_least(found)} of {len(page.jobs):,} jobs examined cannot be read: {shown}"
+    examined = f"{counted(len(page.jobs), 'job')} examined"
+    saw = f"{_at_least(found)} of {examined} cannot be read: {shown}"
     advice = "run workers of the release that enqueued them, or cancel them"
     return [Diagnosis("policies", WARNING, saw, advice)]
+
+
+def _well(jobs: int) -> str:
+    if not jobs:
+        return "no live jobs"
+    return counted(jobs, "job examined can be read", "jobs examined can all be read")
 
 
 def _unread(job: Job) -> str | None:
@@ -150,6 +162,10 @@ def _overdue(job: Job, now: datetime) -> bool:
 
 def _passed(moment: datetime, now: datetime) -> float:
     return (now - moment).total_seconds()
+
+
+def _counted(found: Sized, thing: str, things: str) -> str:
+    return f"{_at_least(found)} {thing if len(found) == 1 else things}"
 
 
 def _at_least(found: Sized) -> str:

@@ -147,7 +147,8 @@ async def check_books(store: Store, *, fix: bool, by: str | None = None) -> Diag
     shown = ", ".join(
         f"{each.jobs:+,} {each.state} of {each.task} in {each.queue}" for each in missing[:SHOWN]
     )
-    saw = f"{len(missing)} of the tallies differ from a recount: {shown}"
+    differing = counted(len(missing), "tally differs", "tallies differ")
+    saw = f"{differing} from a recount: {shown}"
     if fix:
         await _correct(store, missing, by)
         return Diagnosis("books", OK, f"{saw}; they are corrected")

@@ -73,11 +73,12 @@ async def _flows(store: Store, *, deep: bool) -> AsyncIterator[FlowInfo]:
 
 
 def _well(looked: int, left_out: int, *, deep: bool) -> Diagnosis:
-    which = "flows" if deep else "live flows"
+    flow = "flow" if deep else "live flow"
     if not looked:
-        return Diagnosis("flows", OK, f"no {which}")
+        return Diagnosis("flows", OK, f"no {flow}s")
+    right = counted(looked, f"{flow} examined counts right", f"{flow}s examined all count right")
     beside = f"; {left_out:,} more were not read: a deep examination reads all" if left_out else ""
-    return Diagnosis("flows", OK, f"all of {looked:,} {which} examined count right{beside}")
+    return Diagnosis("flows", OK, f"{right}{beside}")
 
 
 def _problem(saw: str, flow: str = "") -> Diagnosis:

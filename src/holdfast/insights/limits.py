@@ -242,7 +242,8 @@ def _about_counts(recounted: Recounted) -> list[Diagnosis]:
     shown = ", ".join(
         f"{one.bucket} counts {one.counted} and holds {one.held}" for one in recounted.wrong[:SHOWN]
     )
-    saw = f"{len(recounted.wrong)} buckets differ from a recount: {shown}"
+    differing = counted(len(recounted.wrong), "bucket differs", "buckets differ")
+    saw = f"{differing} from a recount: {shown}"
     advice = "start any worker of this store: it corrects them; report this as a bug"
     return [Diagnosis("limits", PROBLEM, saw, advice, (START_WORKER,))]
 
