@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, cast
 
 from holdfast.job import checks
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 
 LONGEST_WAIT = 5.0
 """Seconds after which a handler asks again, whatever it was told: somebody may open the limit."""
-GLANCE_SECONDS = 0.1
-"""How soon a plain function that waits sees that it is to stop."""
 
 
 class Spending:
@@ -40,10 +37,7 @@ class Spending:
         """`take` for plain functions, in a thread or a process."""
         request = _taking(limit, units, key)
         while (wait := _wait(self._context.ask_sync(request))) is not None:
-            until = time.monotonic() + wait
-            while (left := until - time.monotonic()) > 0:
-                self._context.check_cancelled()
-                time.sleep(min(left, GLANCE_SECONDS))
+            self._context.pause_sync(wait)
 
     async def spent(self, limit: Passing | str, units: int) -> None:
         """Say that so many units of a budget were spent, besides those said before. The end of the

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Protocol
 
 from holdfast.context import Context
 from holdfast.job.requests import Answer, Request
 
 LOOK_SECONDS = 0.1
-"""Seconds between two looks of a waiting thread whether it is to stop."""
+"""Seconds between two looks of a handler that keeps its slot while it waits for signals."""
 
 
 class Way(Protocol):
@@ -54,8 +53,4 @@ class InThread:
         return self._context.ask_sync(request)
 
     async def pause(self, seconds: float) -> None:
-        """A thread cannot be woken by a stop: it looks now and then."""
-        ends = time.monotonic() + seconds
-        while (left := ends - time.monotonic()) > 0:
-            self._context.check_cancelled()
-            time.sleep(min(left, LOOK_SECONDS))  # noqa: ASYNC251 - there is no loop here
+        self._context.pause_sync(seconds)
