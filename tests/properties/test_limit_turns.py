@@ -24,8 +24,8 @@ from holdfast.job.outcome import decide
 from holdfast.job.passing import total_name
 from holdfast.job.record import Claimed
 from holdfast.job.state import LIVE
-from holdfast.limits.admission import turn_size
 from holdfast.limits.model import Concurrency
+from holdfast.limits.turns import turn_size
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.store import Store

@@ -13,7 +13,7 @@ from holdfast import App, BadOption, Budget, Concurrency, Slots, Tasks
 from holdfast.cli.advice import command_text
 from holdfast.declaring.undoing import undo_of
 from holdfast.job.state import JobState
-from holdfast.limits.admission import QUANTUM
+from holdfast.limits.turns import QUANTUM
 from holdfast.testing import Harness
 from tests.conformance.builders import Scene
 from tests.support.waiting import wait_until

@@ -21,8 +21,6 @@ from holdfast.limits.model import Alarm, Budget, Concurrency, Rate, Settings
 
 ROOMY = MOST_COUNTED
 """The room of a bucket that holds nothing up."""
-QUANTUM = 4
-"""How many jobs a line gives at its turn, at least. Serving a line costs as much as two jobs."""
 
 
 class Bucket(msgspec.Struct):
@@ -344,8 +342,3 @@ def fitting(costs: Iterable[Sequence[int]], rooms: Sequence[int]) -> int:
         left = [room - cost for cost, room in zip(units, left, strict=True)]
         fit += 1
     return fit
-
-
-def turn_size(wanted: int, lines: int) -> int:
-    """How many jobs a line gives at its turn, where so many lines share what is wanted."""
-    return max(QUANTUM, -(-wanted // max(lines, 1)))

@@ -9,6 +9,13 @@ from __future__ import annotations
 
 STRIDE = 1_000_000
 """What one job adds to the turn of a line of weight 1."""
+QUANTUM = 4
+"""How many jobs a line gives at its turn, at least. Serving a line costs as much as two jobs."""
+
+
+def turn_size(wanted: int, lines: int) -> int:
+    """How many jobs a line gives at its turn, where so many lines share what is wanted."""
+    return max(QUANTUM, -(-wanted // max(lines, 1)))
 
 
 def after_serving(jobs: int, weight: int) -> int:

@@ -10,10 +10,8 @@ from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.passing import MOST_WEIGHT, Passed, bucket_name, require_own_name
 from holdfast.limits.model import (
-    SECOND,
     Alarm,
     BucketInfo,
-    Budget,
     LimitInfo,
     Miscount,
     Settings,
@@ -24,6 +22,7 @@ from holdfast.limits.model import (
     require_override,
     to_json,
 )
+from holdfast.limits.showing import bucket_info
 from holdfast.store.contract.limits import (
     IDLE_SECONDS,
     MOST_OPENINGS,
@@ -36,7 +35,6 @@ from holdfast.store.contract.limits import (
 from holdfast.store.postgres import taking
 from holdfast.store.postgres.buckets import bucket, look_again
 from holdfast.store.postgres.connection import Connections, Session
-from holdfast.store.postgres.pool import Record
 
 T = TypeVar("T")
 
@@ -251,35 +249,7 @@ async def _find(session: Session, names: Collection[str]) -> list[LimitInfo]:
 
 async def _look(session: Session, buckets: Collection[str]) -> list[BucketInfo]:
     found = await session.timed("limits/get", [*buckets]) if buckets else []
-    return [_info(row) for row in found]
-
-
-def _info(row: Record) -> BucketInfo:
-    found, now = bucket(row), row["now"]
-    opens_at = found.opens_at(now, found.needs or 1)
-    resets = found.settings.period(now).end if isinstance(found.settings, Budget) else None
-    return BucketInfo(
-        name=found.name,
-        settings=found.settings,
-        override=None if row["override"] is None else from_json(row["override"]),
-        retired=found.retired,
-        in_use=found.in_use,
-        spent=found.counted(now),
-        free=found.free(now),
-        room=found.room(now),
-        waiting=row["waiting"],
-        stuck=row["stuck"],
-        needs=found.needs or None if row["waiting"] else None,
-        drained_for=_until(found.shut_until, now) if found.is_shut(now) else None,
-        opens_in=_until(opens_at, now),
-        resets_in=_until(resets, now),
-        soft_reached=found.soft_reached(now),
-        added=found.added(now),
-    )
-
-
-def _until(moment: int | None, now: int) -> float | None:
-    return None if moment is None else max(0, moment - now) / SECOND
+    return [bucket_info(bucket(row), row["now"], row["waiting"], row["stuck"]) for row in found]
 
 
 async def _recount(session: Session, limit: int, after: str, idle_for: float | None) -> Recounted:

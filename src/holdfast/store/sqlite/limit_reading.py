@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from holdfast.limits.admission import Bucket
-from holdfast.limits.model import BucketInfo, Budget, LimitInfo, from_json
+from holdfast.limits.model import BucketInfo, LimitInfo, from_json
+from holdfast.limits.showing import bucket_info
 from holdfast.store.sqlite.buckets import bucket
-from holdfast.store.sqlite.rows import seconds_until, to_json
+from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
@@ -34,34 +35,10 @@ def look_at(tx: Transaction, buckets: Collection[str]) -> list[BucketInfo]:
 
 
 def _info(tx: Transaction, row: Row) -> BucketInfo:
-    found, override, waiting, now = bucket(row), row[6], row[11], tx.now
-    opens_at = found.opens_at(now, found.needs or 1)
-    shut_until = found.shut_until if found.is_shut(now) else None
-    return BucketInfo(
-        name=found.name,
-        settings=found.settings,
-        override=None if override is None else from_json(override),
-        retired=found.retired,
-        in_use=found.in_use,
-        spent=found.counted(now),
-        free=found.free(now),
-        room=found.room(now),
-        waiting=waiting,
-        stuck=_stuck(tx, found) if waiting else 0,
-        needs=found.needs or None if waiting else None,
-        drained_for=None if shut_until is None else seconds_until(shut_until, now),
-        opens_in=None if opens_at is None else max(0.0, seconds_until(opens_at, now)),
-        resets_in=_resets_in(found, now),
-        soft_reached=found.soft_reached(now),
-        added=found.added(now),
-    )
+    found, waiting = bucket(row), row[11]
+    return bucket_info(found, tx.now, waiting, _stuck(tx, found) if waiting else 0)
 
 
 def _stuck(tx: Transaction, found: Bucket) -> int:
     [(lines,)] = tx.rows(steps("limits/waiters")["stuck"], (found.name, found.most_passing(tx.now)))
     return int(lines)
-
-
-def _resets_in(found: Bucket, now: int) -> float | None:
-    end = found.settings.period(now).end if isinstance(found.settings, Budget) else None
-    return None if end is None else seconds_until(end, now)

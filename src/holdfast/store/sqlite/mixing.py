@@ -16,7 +16,7 @@ from holdfast.job.ids import WorkerId
 from holdfast.job.passing import total_name
 from holdfast.job.record import Claimed
 from holdfast.job.ties import Tie
-from holdfast.limits.admission import QUANTUM
+from holdfast.limits.turns import QUANTUM
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Want
 from holdfast.store.sqlite.admitting import LimitedClaims

@@ -25,8 +25,8 @@ from holdfast.job.policy import readable_part
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.limits.admission import QUANTUM, ROOMY, fitting, turn_size
-from holdfast.limits.turns import after_serving
+from holdfast.limits.admission import ROOMY, fitting
+from holdfast.limits.turns import QUANTUM, after_serving, turn_size
 from holdfast.store.sqlite.buckets import Buckets
 from holdfast.store.sqlite.limited import KeptLine, stand_aside
 from holdfast.store.sqlite.picked import Picked, picked_jobs

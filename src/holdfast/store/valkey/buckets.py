@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.limits.admission import Bucket
-from holdfast.limits.model import BucketInfo, Budget, Settings, from_json
+from holdfast.limits.model import Budget, Settings, from_json
 from holdfast.store.valkey.rows import known, nested, pack, to_bucket_row, to_rule_row
 
 KNOWN_PERIODS = 800
@@ -33,34 +33,6 @@ def to_bucket(name: str, rule: bytes | None, blob: bytes) -> Bucket:
         dict(zip(slices[::2], slices[1::2], strict=True)),
         row.alarms,
     )
-
-
-def bucket_info(found: Bucket, now: int, waiting: int, stuck: int) -> BucketInfo:
-    opens_at = found.opens_at(now, found.needs or 1)
-    shut_until = found.shut_until if found.is_shut(now) else None
-    return BucketInfo(
-        name=found.name,
-        settings=found.settings,
-        override=found.settings if found.has_own else None,
-        retired=found.retired,
-        in_use=found.in_use,
-        spent=found.counted(now),
-        free=found.free(now),
-        room=found.room(now),
-        waiting=waiting,
-        stuck=stuck,
-        needs=found.needs or None if waiting else None,
-        drained_for=None if shut_until is None else (shut_until - now) / 1e6,
-        opens_in=None if opens_at is None else max(0.0, (opens_at - now) / 1e6),
-        resets_in=_resets_in(found, now),
-        soft_reached=found.soft_reached(now),
-        added=found.added(now),
-    )
-
-
-def _resets_in(found: Bucket, now: int) -> float | None:
-    end = found.settings.period(now).end if isinstance(found.settings, Budget) else None
-    return None if end is None else (end - now) / 1e6
 
 
 def calendars_of(settings: Iterable[Settings | None], now: int) -> list[object]:

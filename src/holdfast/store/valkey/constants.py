@@ -17,9 +17,8 @@ from holdfast.job.signal import OWN_SIGNALS
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.job.ties import Tie
 from holdfast.job.transition import SIGNAL_IS_THERE
-from holdfast.limits import admission, alarms
+from holdfast.limits import admission, alarms, turns
 from holdfast.limits.model import SLICES
-from holdfast.limits.turns import STRIDE
 from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.queues import RETAINED_BY, QueueSettings
 from holdfast.store.contract.wakeups import FEW_JOBS
@@ -76,10 +75,10 @@ def constants() -> dict[str, str]:
         "ALARM_SOFT_TOLD": str(alarms.SOFT_TOLD),
         "ALARM_ALONE": str(alarms.ALONE),
         "ALARM_OVERRUN_TOLD": str(alarms.OVERRUN_TOLD),
-        "QUANTUM": str(admission.QUANTUM),
+        "QUANTUM": str(turns.QUANTUM),
         "ROOMY": str(admission.ROOMY),
         "SLICES": str(SLICES),
-        "STRIDE": str(STRIDE),
+        "STRIDE": str(turns.STRIDE),
         "TIE_PARENT": str(int(Tie.PARENT)),
         "TIE_UNDO": str(int(Tie.UNDO)),
         "TIE_STEPS": str(int(Tie.STEPS)),

@@ -31,6 +31,7 @@ from holdfast.limits.model import (
     require_override,
     to_json,
 )
+from holdfast.limits.showing import bucket_info
 from holdfast.store.contract.limits import (
     IDLE_SECONDS,
     MOST_OPENINGS,
@@ -40,7 +41,7 @@ from holdfast.store.contract.limits import (
     Take,
     Taken,
 )
-from holdfast.store.valkey.buckets import bucket_info, calendar, calendars_of, to_bucket
+from holdfast.store.valkey.buckets import calendar, calendars_of, to_bucket
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
 from holdfast.store.valkey.inserting import HOME
 from holdfast.store.valkey.layout import RuleRow
