@@ -56,7 +56,7 @@ class Scene:
         setup = WorkerSetup(store, Registry(), options, events, Outage(events), Replicas())
         self.finisher = Finisher(setup, Meter(setup.store, setup.events))
         self.told: list[tuple[Attempt | None, Transition, Verdict]] = []
-        self.stop_listening = self.finisher.listen(self.listen)
+        self.stop_listening = self.finisher.listeners.add(self.listen)
 
     def listen(self, attempt: Attempt | None, transition: Transition, verdict: Verdict) -> None:
         self.told.append((attempt, transition, verdict))
@@ -154,8 +154,8 @@ async def test_a_listener_that_raises_harms_neither_ends_nor_other_listeners() -
         raise ValueError("a metric is broken")
 
     scene.stop_listening()
-    scene.finisher.listen(broken)
-    scene.finisher.listen(lambda attempt, transition, verdict: heard.append(transition.id))
+    scene.finisher.listeners.add(broken)
+    scene.finisher.listeners.add(lambda attempt, transition, verdict: heard.append(transition.id))
     scene.finisher.add(None, end("a"))
     scene.finisher.add(None, end("b"))
     await scene.finisher.settled()
@@ -187,7 +187,7 @@ class Measured(Meter):
 
 async def test_an_end_is_measured_once_the_store_has_accepted_it_and_a_refused_one_never() -> None:
     scene, meter = Scene(), Measured()
-    scene.finisher._meter = meter
+    scene.finisher.listeners.meter = meter
     scene.jobs.verdicts["b"] = Verdict(JobId("b"), False, JobState.RUNNING, 2)
     scene.jobs.gate.clear()
     for name in ("a", "b", "c"):
@@ -198,12 +198,12 @@ async def test_an_end_is_measured_once_the_store_has_accepted_it_and_a_refused_o
     assert meter.told == []
     scene.jobs.gate.set()
     await scene.finisher.settled()
-    assert (sorted(meter.told), scene.finisher._measured) == (["a", "c"], {})
+    assert (sorted(meter.told), scene.finisher.listeners._measured) == (["a", "c"], {})
 
 
 async def test_a_meter_that_raises_harms_neither_ends_nor_listeners() -> None:
     scene = Scene()
-    scene.finisher._meter = Measured()
+    scene.finisher.listeners.meter = Measured()
     scene.finisher.add(attempt(begun=True), end("broken"))
     await scene.finisher.settled()
     assert (scene.finisher.counters.ended, len(scene.told)) == (1, 1)

@@ -6,8 +6,7 @@ to write an end late, and it saves a second run of a job whose end is known. So 
 again after every error of the store but one: `RowRefused` is about a value of the end itself and
 would come again for ever. Such an end is replaced by a plain failure that says so.
 
-When the store has answered, the finisher tells its listeners `(attempt, transition, verdict)`, and
-the meter of each accepted end of an attempt that is measured.
+When the store has answered, `Listeners` hear of it.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from itertools import chain, count
-from operator import attrgetter
+from itertools import chain
 
 import msgspec
 
@@ -30,9 +27,11 @@ from holdfast.job.text import describe
 from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
+from holdfast.worker.listeners import Listeners
 from holdfast.worker.meter import Meter
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.sleeps import Sleeps
+from holdfast.worker.taken_ends import TakenEnds
 
 UNKNOWN_TRIES = 3
 """How often a batch that meets an unknown error is sent, before its rows are sent apart."""
@@ -42,8 +41,6 @@ HELD_SECONDS = 0.2
 
 FINISH = "finish"
 """The finisher's name in an outage that it notices."""
-
-_id = attrgetter("id")
 
 
 class Counters(msgspec.Struct):
@@ -58,12 +55,6 @@ class Counters(msgspec.Struct):
 
 def _nobody() -> None:
     """Until somebody listens."""
-
-
-Listener = Callable[[Attempt | None, Transition, Verdict], None]
-"""Told of each end when the store has answered, on the worker's loop. It must not wait. There is no
-attempt for a job that never became one here: this program could not read it, the answer to its
-claim was lost, or nobody listened yet when it ended."""
 
 
 Send = Callable[[Sequence[Transition]], Awaitable[list[Verdict]]]
@@ -88,14 +79,10 @@ class Finisher:
         self.on_given_up: Callable[[], None] = _nobody
         self._pending: list[Transition] = []
         self._flying: Sequence[Transition] = ()
-        self._meter = meter
-        self._measured: dict[JobId, tuple[int, Attempt]] = {}
-        self._listeners: tuple[Listener, ...] = ()
-        self._attempts: dict[tuple[JobId, int], Attempt] = {}
-        self._taken: dict[tuple[JobId, int], Transition] = {}
+        self.listeners = Listeners(meter, setup.events)
+        self.taken = TakenEnds(setup.events)
         self._held: dict[tuple[JobId, int], Transition] = {}
         self._sleeps = Sleeps()
-        self._told: set[tuple[JobId, int]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._since = 0.0
         self._flying_since = math.inf
@@ -104,34 +91,17 @@ class Finisher:
         self._settled.set()
         self.counters = Counters()
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell this listener of every end that the store answers; returns how to stop that."""
-        self._listeners += (listener,)
-        return partial(self._forget, listener)
-
-    def _forget(self, listener: Listener) -> None:
-        self._listeners = tuple(one for one in self._listeners if one != listener)
-        if not self._listeners:
-            self._attempts.clear()
-
     def add(self, attempt: Attempt | None, transition: Transition) -> None:
         if not self._pending:
             self._since = time.monotonic()
         self._pending.append(transition)
         if transition.to is SUSPENDED:
             self._sleeps.begin(transition)
-        if attempt is not None:
-            if attempt.weight and attempt.begun:
-                self._measured[transition.id] = (transition.fence, attempt)
-            if self._listeners:
-                self._attempts[transition.id, transition.fence] = attempt
+        if attempt is not None and (attempt.weight or self.listeners.listening):
+            self.listeners.keep(attempt, transition)
         if self._flush is None:
             self._settled.clear()
             self._start_flush()
-
-    def expect(self, taken: Transition) -> None:
-        """The handler of the end that is added next has written this end in its own transaction."""
-        self._taken[taken.id, taken.fence] = taken
 
     @property
     def unwritten(self) -> int:
@@ -258,8 +228,7 @@ class Finisher:
         )
         if transition.reason is not None and transition.reason.startswith(UNWRITABLE):
             self.counters.dropped += 1
-            self._attempts.pop((transition.id, transition.fence), None)
-            self._measured.pop(transition.id, None)
+            self.listeners.forget(transition)
             self._sleeps.forget(batch)
             self.on_given_up()
             return
@@ -268,73 +237,31 @@ class Finisher:
     def _count(
         self, batch: Sequence[Transition], verdicts: Sequence[Verdict], repeated: bool
     ) -> None:
-        counters = self.counters
+        counters, ended = self.counters, 0
         if repeated:
             verdicts = [_own_is_accepted(end, it) for end, it in zip(batch, verdicts, strict=True)]
-        if self._taken:
-            ends = [self._as_taken(*end) for end in zip(batch, verdicts, strict=True)]
-            batch, verdicts = [end for end, _ in ends], [verdict for _, verdict in ends]
+        if self.taken:
+            batch, verdicts = self.taken.judge(batch, verdicts)
         for transition, verdict in zip(batch, verdicts, strict=True):
             if not verdict.accepted:
-                if _is_held(transition, verdict):
+                if verdict.is_held_up(transition):
                     self._hold(transition)
                 else:
                     self._refused(transition, verdict)
             elif transition.to in ENDED:
-                counters.ended += 1
+                ended += 1
             else:
                 counters.moved += 1
                 counters.handed_back += transition.to is JobState.READY
-        if self._measured:
-            self._measure(batch, verdicts)
-        if self._listeners:
-            for transition, verdict in zip(batch, verdicts, strict=True):
-                self._tell(transition, verdict)
-
-    def _measure(self, batch: Sequence[Transition], verdicts: Sequence[Verdict]) -> None:
-        now, measured = time.monotonic(), self._measured
-        try:
-            places = dict(zip(map(_id, batch), count(), strict=False))
-            for job_id in places.keys() & measured.keys():  # mostly far fewer than ends
-                transition, verdict = batch[places[job_id]], verdicts[places[job_id]]
-                fence, attempt = measured[job_id]
-                if fence != transition.fence:
-                    continue
-                if verdict.accepted:
-                    self._meter.observe(attempt, transition, now)
-                if not _is_held(transition, verdict):
-                    del measured[job_id]
-        except Exception as error:  # noqa: BLE001 - a meter may harm neither ends nor listeners
-            self._events.error("telemetry.not_measured", error=describe(error))
-
-    def _as_taken(self, transition: Transition, verdict: Verdict) -> tuple[Transition, Verdict]:
-        """What became of an attempt whose handler wrote the end in a transaction of its own. A
-        store that refuses another end and has the job as succeeded, or no more, says that the
-        transaction was committed. One that accepts says that it was rolled back."""
-        if _is_held(transition, verdict):
-            return transition, verdict
-        taken = self._taken.pop((transition.id, transition.fence), None)
-        if taken is None:
-            return transition, verdict
-        self._told.discard((transition.id, transition.fence))
-        if verdict.accepted:
-            failed = transition.to is JobState.FAILED
-            report = self._events.error if failed else self._events.warning
-            report("job.not_committed", job_id=taken.id, next=transition.to)
-        elif verdict.state is None or (verdict.state, verdict.fence) == (taken.to, taken.fence):
-            return taken, Verdict(taken.id, accepted=True)
-        return transition, verdict
+        counters.ended += ended
+        self.listeners.tell(batch, verdicts)
 
     def _hold(self, transition: Transition) -> None:
         """Write this end again later. Its handler left the transaction open in which it had ended
         the job, or somebody else has locked the job for a moment."""
-        name = (transition.id, transition.fence)
-        if name in self._taken and name not in self._told:
-            self._told.add(name)
-            self._events.warning("job.transaction_open", job_id=transition.id, next=transition.to)
         if not self._held:
             self._timer = asyncio.get_running_loop().call_later(HELD_SECONDS, self._write_held)
-        self._held[name] = transition
+        self._held[transition.id, transition.fence] = transition
 
     def _write_held(self) -> None:
         if not self._pending:
@@ -343,18 +270,6 @@ class Finisher:
         self._held = {}
         if self._flush is None:
             self._start_flush()
-
-    def _tell(self, transition: Transition, verdict: Verdict) -> None:
-        if _is_held(transition, verdict):
-            return
-        attempt = self._attempts.pop((transition.id, transition.fence), None)
-        for listener in self._listeners:
-            try:
-                listener(attempt, transition, verdict)
-            except Exception as error:  # noqa: BLE001 - a listener may harm neither ends nor others
-                self._events.error(
-                    "finisher.listener_failed", job_id=transition.id, error=describe(error)
-                )
 
     def _refused(self, transition: Transition, verdict: Verdict) -> None:
         self.counters.refused += 1
@@ -373,15 +288,6 @@ def _halves(batch: Sequence[Transition]) -> tuple[Sequence[Transition], Sequence
     return batch[:half], batch[half:]
 
 
-def _is_held(transition: Transition, verdict: Verdict) -> bool:
-    """Whether the store refused an end because the job is locked: it is as it was before."""
-    here = (verdict.state, verdict.fence) == (transition.source, transition.fence)
-    return here and not verdict.accepted
-
-
 def _own_is_accepted(transition: Transition, verdict: Verdict) -> Verdict:
-    """A store refuses an end that it has applied before, when the answer to that write was lost.
-    This worker knows the end as its own, and takes it as accepted."""
-    fence = transition.fence + transition.bump
-    own = verdict.state is transition.to and verdict.fence == fence
+    own = verdict.is_repetition(transition)
     return Verdict(transition.id, accepted=True) if own else verdict

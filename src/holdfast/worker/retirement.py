@@ -48,7 +48,7 @@ class Retirement:
             least = f"more than the {used // MEBIBYTE + 1}M that this worker has at its start"
             raise BadOption("max_memory", least, f"{self._max_memory // MEBIBYTE}M")
         if self._max_jobs is not None:
-            self._finisher.listen(self._count_jobs)
+            self._finisher.listeners.add(self._count_jobs)
         if self._max_memory is not None:
             self._look_later()
 

@@ -218,7 +218,7 @@ class Runner:
             self.discarded += 1
         else:
             if attempt.taken is not None:
-                self._finisher.expect(attempt.taken)
+                self._finisher.taken.expect(attempt.taken)
             self._finisher.add(attempt, transition)
             if transition.cool is not None:
                 self.close_queue(job.queue, job.id)

@@ -56,7 +56,7 @@ class Telling:
     def _listen(self, wanted: bool) -> None:
         self._executor.on_begin = self._begun if wanted else None
         if wanted and self._unlisten is None:
-            self._unlisten = self._finisher.listen(self._ended)
+            self._unlisten = self._finisher.listeners.add(self._ended)
         elif not wanted and self._unlisten is not None:
             self._unlisten()
             self._unlisten = None

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Job, Progress
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 
 
 class Capability(StrEnum):
@@ -43,17 +44,23 @@ class Room(msgspec.Struct, frozen=True, gc=False):
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """Whether one Transition was applied; if not, where the job really is.
-
-    `state` is None when the store holds no such job. A worker that retries a
-    finish whose reply was lost recognises its own success: the job is in the
-    state it asked for, with the fence it held.
-    """
+    """Whether one Transition was applied; if not, where the job really is. `state` is None when the
+    store holds no such job."""
 
     id: JobId
     accepted: bool
     state: JobState | None = None
     fence: int | None = None
+
+    def is_held_up(self, move: Transition) -> bool:
+        """Whether the move was refused because somebody has locked the job, which is as it was."""
+        here = (self.state, self.fence) == (move.source, move.fence)
+        return here and not self.accepted
+
+    def is_repetition(self, move: Transition) -> bool:
+        """Whether the move was refused because the store has applied it before. A worker to which
+        the answer to a write was lost, and that writes again, knows its own move by that."""
+        return self.state is move.to and self.fence == move.fence + move.bump
 
 
 class Promoted(msgspec.Struct, frozen=True):
