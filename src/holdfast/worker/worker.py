@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from types import TracebackType
+from typing import Any
 
 from holdfast.background.outage import Outage
 from holdfast.background.replicas import Replicas
@@ -31,10 +32,11 @@ from holdfast.worker.approving import approve_handler
 from holdfast.worker.attempt import Stop
 from holdfast.worker.call_answers import tell_handler
 from holdfast.worker.drain import drained
-from holdfast.worker.finisher import Listener
 from holdfast.worker.last_resort import FROZEN, LATE, LastResort
 from holdfast.worker.leaving import Departure
+from holdfast.worker.listeners import Listener
 from holdfast.worker.mapping import map_handler
+from holdfast.worker.notice import Notice
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.os_signals import told_by_signals
 from holdfast.worker.pipeline import Pipeline
@@ -50,7 +52,7 @@ CLOSING_SECONDS = 2.0
 
 class Worker:
     """One process's worker. It can be started once. `listeners` hear of each end of an attempt
-    when the store has answered it (`finisher.Listener`). `closing` is how long the program may
+    when the store has answered it (`listeners.Listener`). `closing` is how long the program may
     take to end after a signal, when the worker has left."""
 
     def __init__(
@@ -75,13 +77,10 @@ class Worker:
         self._closing = closing
         self._pipeline: Pipeline | None = None
         self._unsubscribe: Callable[[], None] = _nothing
-        self._asked = asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._notice = Notice()
         self._departure: asyncio.Task[None] | None = None
-        self._started = self._retiring = self._hung_up = self._obeying = False
-        self._drained = False
+        self._started = self._obeying = False
         self._retirement: Retirement | None = None
-        self._signals = self._stops_heard = 0
         self._last_resort: LastResort | None = None
         self._failure: HoldfastError | None = None
 
@@ -119,7 +118,7 @@ class Worker:
             setup, self._on_frozen, self._on_exhausted, self._on_drain, self._services
         )
         for listener in self._listeners:
-            pipeline.finisher.listen(listener)
+            pipeline.finisher.listeners.add(listener)
         pipeline.telling.start()
         self._retirement = Retirement(self.options, pipeline.finisher, self._on_limit)
         try:
@@ -149,18 +148,13 @@ class Worker:
         """Leave in good order. Safe to call twice; the second call waits for the first."""
         if self._pipeline is None:
             return
-        if self._departure is None:
-            self._asked.set()
-            self._departure = asyncio.create_task(
-                self._leave(self._pipeline), name="holdfast-leave"
-            )
-        await asyncio.shield(self._departure)
+        await asyncio.shield(self._depart())
 
     def request_stop(self, *, now: bool = False) -> None:
         """Ask `run` to end. Claiming stops at once. With `now`, handlers are not waited for."""
-        self._asked.set()
+        self._notice.asked.set()
         if now:
-            self._hurry.set()
+            self._notice.hurry.set()
         if self._pipeline is not None:
             self._pipeline.fetcher.stop_soon()
 
@@ -207,9 +201,9 @@ class Worker:
         """Claim no more, and let `run` end when everything that runs has ended, however long that
         takes. A stop that is asked for meanwhile counts as always."""
         pipeline = self._running_pipeline
-        if self._retiring or pipeline.runner.leaving:
+        if self._notice.retiring or pipeline.runner.leaving:
             return
-        self._retiring = pipeline.runner.leaving = True
+        self._notice.retiring = pipeline.runner.leaving = True
         pipeline.fetcher.stop_soon()
         pipeline.runner.hand_back_waiting()
         self._farewell = asyncio.create_task(self._retire(pipeline), name="holdfast-retire")
@@ -218,7 +212,7 @@ class Worker:
     def wants_successor(self) -> bool:
         """Whether the worker leaves, or has left, so that another takes its place: because of
         SIGHUP or a limit. A later SIGTERM, SIGINT or order to drain takes that back."""
-        return (self._hung_up or self._retiring) and not (self._signals or self._drained)
+        return self._notice.wants_successor
 
     def health(self) -> dict[str, object]:
         """Facts for probes; any thread may ask, and nothing is asked of the store. Not `live`:
@@ -228,7 +222,7 @@ class Worker:
         pipeline = self._pipeline
         if pipeline is None or not self._started:
             return {"live": True, "ready": False, "started": False}
-        leaving = self._leaves_for
+        leaving = self._notice.why
         # A departure ends by itself, and the thread that keeps the lease ends before it.
         return {
             "live": self._departure is not None or health.is_live(pipeline),
@@ -238,15 +232,6 @@ class Worker:
             **health.facts(pipeline),
             "reconcilers": health.reconciled(self._services),
         }
-
-    @property
-    def _leaves_for(self) -> str:
-        """Nothing while it stays."""
-        if self.wants_successor:
-            return "reload" if self._hung_up else "limit"
-        if self._drained:
-            return "drain"
-        return "stop" if self._asked.is_set() or self._departure is not None else ""
 
     @property
     def _running_pipeline(self) -> Pipeline:
@@ -261,8 +246,8 @@ class Worker:
         return 0.0 if health.holds_anything(pipeline) else health.stalled_for(pipeline)
 
     async def _until_asked(self, burst: bool) -> None:
-        asked = asyncio.create_task(_wait_for(self._asked))
-        waiting = {asked}
+        asked = asyncio.create_task(self._notice.asked.wait())
+        waiting: set[asyncio.Task[Any]] = {asked}
         if burst:
             waiting.add(asyncio.create_task(self._drain_then_ask()))
         suspicious = False
@@ -286,8 +271,8 @@ class Worker:
 
     async def _drain_then_ask(self) -> None:
         await self.drain()
-        if not self._retiring:
-            self._asked.set()
+        if not self._notice.retiring:
+            self._notice.asked.set()
 
     def _on_limit(self, name: str, value: int, limit: int) -> None:
         worker = self._running_pipeline.identity.id
@@ -297,9 +282,9 @@ class Worker:
     def _on_drain(self) -> None:
         """Leave as after SIGTERM, also if nobody waits in `run`. The order comes with every beat
         until the worker has left the store's list."""
-        if self._drained:
+        if self._notice.drained:
             return
-        self._drained = True
+        self._notice.drained = True
         pipeline = self._running_pipeline
         running = len(pipeline.runner.running)
         self._events.info("worker.draining", worker=pipeline.identity.id, running=running)
@@ -320,20 +305,15 @@ class Worker:
         self._leave_soon()
 
     def _on_signal(self, number: signal.Signals) -> None:
-        """SIGHUP asks to leave and never to hurry: somebody wants new code, or a terminal is
-        gone."""
-        if number is signal.SIGHUP:
-            self._hung_up, again = True, False
-        else:
-            again = self._asked.is_set() and not (self._hung_up and self._stops_heard == 0)
-            self._stops_heard += 1
+        again = self._notice.hear(number)
         self._events.info("worker.signal", signal=number.name, immediate=again)
         self.request_stop(now=again)
 
     def _on_signal_at_once(self, number: signal.Signals) -> None:
         """Called by the thread that hears signals: a worker with a blocked loop must leave too."""
-        self._signals += number is not signal.SIGHUP
-        grace = self.options.grace if self._signals <= 1 else 0.0
+        notice = self._notice
+        notice.count(number)
+        grace = self.options.grace if notice.signals <= 1 else 0.0
         if self._pipeline is not None:
             self._pipeline.identity.heartbeat.watchdog.leave_by = time.monotonic() + grace
         if self._last_resort is not None:
@@ -341,7 +321,7 @@ class Worker:
             patience = {0: within, 1: within, 2: AT_ONCE_SECONDS}
             # A worker that has not started holds nothing, and may wait for a silent store.
             most = math.inf if self._started else AT_ONCE_SECONDS
-            self._last_resort.arm(min(patience.get(self._signals, 0.0), most))
+            self._last_resort.arm(min(patience.get(notice.signals, 0.0), most))
 
     def _on_frozen(self, frozen: Frozen) -> None:
         """Called in the heartbeat's thread, when all that can be saved is saved."""
@@ -361,9 +341,15 @@ class Worker:
     def _leave_soon(self) -> None:
         """Leave also if nobody waits in `run`."""
         self.request_stop()
+        self._depart()
+
+    def _depart(self) -> asyncio.Task[None]:
+        """Begin to leave, once."""
+        self._notice.asked.set()
         if self._departure is None:
             leaving = self._leave(self._running_pipeline)
             self._departure = asyncio.create_task(leaving, name="holdfast-leave")
+        return self._departure
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -375,11 +361,11 @@ class Worker:
         self._unsubscribe()
         if self._retirement is not None:
             self._retirement.stop()
-        departure = Departure(pipeline, self._services, self._hurry)
+        departure = Departure(pipeline, self._services, self._notice.hurry)
         await departure.leave()
         pipeline.telling.stop()
-        if self._last_resort is not None and self._signals:
-            hurried = self._hurry.is_set()
+        if self._last_resort is not None and self._notice.signals:
+            hurried = self._notice.hurry.is_set()
             self._last_resort.arm(CLOSING_SECONDS if hurried else self._closing)
         counters = pipeline.finisher.counters
         self._events.info(
@@ -392,7 +378,3 @@ class Worker:
 
 def _nothing() -> None:
     """What there is to unsubscribe before anything was subscribed."""
-
-
-async def _wait_for(event: asyncio.Event) -> None:
-    await event.wait()
