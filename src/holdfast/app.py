@@ -18,7 +18,8 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.declaring.imports import Imports
 from holdfast.declaring.named import NamedTask
-from holdfast.declaring.tasks import AnyTask, Tasks
+from holdfast.declaring.sets import AnyTask
+from holdfast.declaring.tasks import Tasks
 from holdfast.enqueue.options import JobOptions
 from holdfast.errors import AlreadyOpen, BadOption, NotCapable, NotOpen, WrongLoop
 from holdfast.events import Events

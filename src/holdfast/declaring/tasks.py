@@ -25,7 +25,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
-    NoReturn,
     ParamSpec,
     TypeVar,
     Unpack,
@@ -38,16 +37,15 @@ from holdfast.declaring.commands import DeclaresCommands
 from holdfast.declaring.declared import DeclaredTask
 from holdfast.declaring.decorator import FlowTaskDecorator, Running, TaskDecorator
 from holdfast.declaring.names import check_old_names, task_name
-from holdfast.declaring.routes import Routes
+from holdfast.declaring.sets import AnyTask, TaskSet
 from holdfast.enqueue.options import EnqueueOptions, JobOptions
-from holdfast.errors import BadOption, NotIncluded, UnknownTask
-from holdfast.handlers.registry import Handler, Registry
+from holdfast.errors import BadOption
+from holdfast.handlers.registry import Handler
 from holdfast.job import checks
 from holdfast.job.checks import check_name
 from holdfast.job.undo import encode_undo
 from holdfast.schedule.decorator import ScheduleDecorator, declared_on
-from holdfast.schedule.providers import Providers
-from holdfast.task import Task, TaskHost
+from holdfast.task import Task
 
 if TYPE_CHECKING:
     from holdfast.handlers.pools import ChildPool
@@ -60,7 +58,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-AnyTask = DeclaredTask[..., Any, ..., Any]
 
 OF_ONE_CALL = ("id", "connection", "delay", "run_at")
 """Options that make sense for one call, and not for every task of a set."""
@@ -93,14 +90,7 @@ def _undoing(task: object) -> str:
 on_undo(_undoing)
 
 
-class TasksByName(dict[str, AnyTask]):
-    """`app.tasks["mail.send"]`. A name that is not there is told what there is."""
-
-    def __missing__(self, name: str) -> NoReturn:
-        raise UnknownTask(name, list(self))
-
-
-class Tasks(DeclaresCommands):
+class Tasks(TaskSet, DeclaresCommands):
     """What modules declare without knowing the app: tasks, schedules, providers.
 
     `prefix` begins the name of every task and schedule of the set. The options are the defaults of
@@ -111,19 +101,10 @@ class Tasks(DeclaresCommands):
         _check_prefix(prefix)
         for name in set(OF_ONE_CALL) & options.keys():
             raise BadOption(f"Tasks({name}=…)", "left out: it is for a single call", name)
-        self.registry = Registry()
-        self.tasks = TasksByName()
-        self.schedules: dict[str, Definition] = {}
-        self.limits: dict[str, Limit] = {}
-        self.providers = Providers()
-        self.pools: dict[str, ChildPool] = {}
+        super().__init__(_calling_place())
         self._prefix = prefix
         self._options = JobOptions().using(options)
-        self._routes = Routes()
         self._names_queue = "queue" in options
-        self._includers: list[Tasks] = []
-        self._unfinished: list[ScheduleDecorator] = []
-        self._place = _calling_place()
 
     # Tasks -------------------------------------------------------------------------------
 
@@ -241,10 +222,6 @@ class Tasks(DeclaresCommands):
             owner._routes.left_out([name])
         return options
 
-    def _add(self, task: AnyTask) -> None:
-        self.registry.add(task.handler)
-        self.tasks[task.name] = task
-
     def tasks_with_queues(self) -> Iterator[tuple[Handler, str]]:
         """Every task, with the queue that its jobs go to."""
         for task in list(self.tasks.values()):
@@ -317,7 +294,7 @@ class Tasks(DeclaresCommands):
         return limit
 
     def _provider(
-        self, book: Callable[[Tasks], MutableMapping[str, Any]], what: str, name: str
+        self, book: Callable[[TaskSet], MutableMapping[str, Any]], what: str, name: str
     ) -> Callable[[F], F]:
         check_name(what, name)
 
@@ -326,108 +303,6 @@ class Tasks(DeclaresCommands):
             return function
 
         return register
-
-    def _register(
-        self,
-        book: Callable[[Tasks], MutableMapping[str, Any]],
-        what: str,
-        expected: str,
-        name: str,
-        value: object,
-    ) -> None:
-        books = [book(owner) for owner in self._lineage()]
-        if any(name in known for known in books):
-            raise BadOption(what, expected, name)
-        for known in books:
-            known[name] = value
-
-    def require_finished(self) -> None:
-        """Refuse a schedule on a function that never became a task: it would never run."""
-        for decorator in self._unfinished:
-            decorator.require_task()
-        self._unfinished.clear()
-
-    # Sets of sets ------------------------------------------------------------------------
-
-    def include(self, *sets: Tasks) -> None:
-        """Take in the tasks, schedules and providers of other sets: those of now, and those that
-        are declared there later."""
-        for one in sets:
-            self._include(one)
-
-    def _include(self, one: Tasks) -> None:
-        owners = self._lineage()
-        checks.kind("include", one, Tasks, "given Tasks, a set of tasks")
-        if one.as_host is not None:
-            raise BadOption("include", "given Tasks (a set without an app)", one)
-        if one in owners:
-            raise BadOption("include", "given a set that does not include this one", one)
-        if self in one._includers:
-            return
-        for owner in owners:
-            owner._require_free(one)
-        one._includers.append(self)
-        for owner in owners:
-            owner._adopt(one)
-
-    def _require_free(self, one: Tasks) -> None:
-        for name in one._routes.without:
-            self._routes.require_not_for(name)
-        for handler in one.registry.handlers:
-            self.registry.require_free(handler)
-        for what, known, new in self._books_beside(one):
-            for name, value in new.items():
-                if known.get(name, value) is not value:
-                    raise BadOption(what, "one that is free in all that include it", name)
-
-    def _adopt(self, one: Tasks) -> None:
-        for task in one.tasks.values():
-            self._add(task)
-        for _, known, new in self._books_beside(one):
-            known.update(new)
-        self._unfinished += one._unfinished
-        self._routes.left_out(one._routes.without)
-
-    def _books_beside(
-        self, one: Tasks
-    ) -> list[tuple[str, MutableMapping[str, Any], MutableMapping[str, Any]]]:
-        mine, other = self.providers, one.providers
-        return [
-            ("schedule name", self.schedules, one.schedules),
-            ("scope provider", mine.scopes, other.scopes),
-            ("planner", mine.planners, other.planners),
-            ("pool name", self.pools, one.pools),
-            ("name of a limit", self.limits, one.limits),
-        ]
-
-    def _lineage(self) -> list[Tasks]:
-        """This set, and every set and app that includes it, each once."""
-        found: list[Tasks] = [self]
-        for owner in found:  # grows on the way
-            found += [above for above in owner._includers if above not in found]
-        return found
-
-    # The app -----------------------------------------------------------------------------
-
-    def host(self, task: str) -> TaskHost:
-        """The app that enqueues the jobs of this task. If the set is in several apps, it is the
-        one that is open."""
-        hosts = [host for owner in self._lineage() if (host := owner.as_host) is not None]
-        if len(hosts) > 1:
-            opened = [host for host in hosts if host.is_open]
-            hosts = opened if len(opened) == 1 else hosts
-        match hosts:
-            case [host]:
-                return host
-            case []:
-                raise NotIncluded.in_none(task, self._place)
-            case _:
-                raise NotIncluded.in_several(task, len(hosts))
-
-    @property
-    def as_host(self) -> TaskHost | None:
-        """This object, if it is an app."""
-        return None
 
 
 def _check_prefix(prefix: object) -> None:
