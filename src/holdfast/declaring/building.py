@@ -13,23 +13,20 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from holdfast.codec.calls import ENCODER
-from holdfast.codec.signature import Signature
 from holdfast.declaring.approvals import approval_args
+from holdfast.declaring.arguments import encoded, may_have_outputs, outputs_in, without_first
 from holdfast.declaring.nodes import (
     MapNode,
     Node,
     NodeGroup,
     Output,
-    may_have_outputs,
-    outputs_in,
-    without_outputs,
 )
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions, Seconds
 from holdfast.errors import BadArguments, BadFlow, BadOption
 from holdfast.flow.approving import APPROVE
 from holdfast.flow.growing import MAP, Join, MapPlan
-from holdfast.flow.inputs import Input, Path, encode_inputs
+from holdfast.flow.inputs import Input, encode_inputs
 from holdfast.flow.model import NewEdge, NewGate, NewNode
 from holdfast.job import checks
 from holdfast.job.ids import JobId
@@ -82,9 +79,9 @@ class FlowBuilder:
         if not (may_have_outputs(args) or (kwargs and may_have_outputs(kwargs.values()))):
             whole: Node[R] = self._new(Node, task, task.codec.encode(args, kwargs))
             return whole
-        arguments = _bound(task, args, kwargs)
+        arguments = task.codec.some(args, kwargs)
         outputs = outputs_in(arguments)
-        node: Node[R] = self._new(Node, task, _encoded(task, arguments, outputs))
+        node: Node[R] = self._new(Node, task, encoded(task, arguments, outputs))
         node.take(outputs)
         return node
 
@@ -98,11 +95,11 @@ class FlowBuilder:
     ) -> MapNode[R]:
         """A node for each element of a list, which may be the output of another node. The element
         is the first argument of the task; the others are the same for all."""
-        over, arguments = _without_first(task, args, kwargs)
+        over, arguments = without_first(task, args, kwargs)
         if outputs_in(arguments):
             problem = "only the list of a map may be the output of another node"
             raise BadArguments(task.name, problem)
-        node: MapNode[R] = self._new(MapNode, task, _encoded(task, arguments, (), partly=True))
+        node: MapNode[R] = self._new(MapNode, task, encoded(task, arguments, (), partly=True))
         job = node.job
         self._plans[node] = MapPlan(
             node.name,
@@ -289,38 +286,3 @@ def _share(node: Node[Any], of: Node[Any]) -> float:
 def _gate(group: NodeGroup, ids: Ids) -> NewGate:
     edges = tuple(NewEdge(ids[node], group.wants) for node in group.nodes)
     return NewGate(group.need, edges, group.losers)
-
-
-def _bound(task: Task[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    return dict(task.codec.some(args, kwargs))
-
-
-def _encoded(
-    task: Task[..., Any],
-    arguments: dict[str, Any],
-    outputs: Sequence[tuple[Path, Output]],
-    *,
-    partly: bool = False,
-) -> str:
-    """The arguments of a node as JSON. Where results are missing, the rest is checked alone."""
-    missing = {str(path[0]) for path, _ in outputs}
-    if not missing and not partly:
-        return task.codec.encode((), arguments)
-    known = {name: value for name, value in arguments.items() if name not in missing}
-    holed = {name: without_outputs(arguments[name]) for name in missing}
-    return task.codec.encode_some(known, holed)
-
-
-def _without_first(
-    task: Task[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
-    """The name of the first parameter, and the arguments of the others."""
-    codec = task.codec
-    if not isinstance(codec, Signature) or not codec.parameters.parameters:
-        raise BadFlow(f"flow.map needs a task of this program with a parameter: {task!r}")
-    first = next(iter(codec.parameters.parameters))
-    if first in kwargs:
-        raise BadArguments(task.name, f"{first!r} is the element of the map: leave it out")
-    arguments = codec.some((None, *args), kwargs)
-    del arguments[first]
-    return first, dict(arguments)

@@ -218,9 +218,6 @@ class MapNode(Node[int], Generic[R]):
         return Share(self, float(fraction))
 
 
-_HOLDERS = (Output, Node, NodeGroup, list, tuple, dict)
-
-
 @overload
 def all_of(name: str, /, *names: str) -> SignalGroup: ...
 @overload
@@ -268,43 +265,3 @@ def failed(*nodes: AnyNode) -> NodeGroup:
 def ended(*nodes: AnyNode) -> NodeGroup:
     """All of these nodes must end, however they do."""
     return NodeGroup(len(nodes), nodes, ANY_END)
-
-
-def may_have_outputs(values: Iterable[Any]) -> bool:
-    """Whether one of these values is or may hold an output. Most calls have none, and need not be
-    looked at closely."""
-    return any(isinstance(value, _HOLDERS) for value in values)
-
-
-def outputs_in(arguments: Mapping[str, Any]) -> list[tuple[Path, Output]]:
-    """Every output among the arguments of a call, also in lists and dicts, with its path."""
-    found: list[tuple[Path, Output]] = []
-    for name, value in arguments.items():
-        _look(value, (name,), found)
-    return found
-
-
-def _look(value: Any, path: Path, found: list[tuple[Path, Output]]) -> None:
-    match value:
-        case Output():
-            found.append((path, value))
-        case Node() | NodeGroup():
-            raise BadFlow(f"argument {path[0]!r} is {value!r}: pass its result, {value!r}.output")
-        case list() | tuple():
-            for index, one in enumerate(value):
-                _look(one, (*path, index), found)
-        case dict():
-            for key, one in value.items():
-                _look(one, (*path, key), found)
-
-
-def without_outputs(value: Any) -> Any:
-    """The same with None wherever a result is missing."""
-    match value:
-        case Output():
-            return None
-        case list() | tuple():
-            return [without_outputs(one) for one in value]
-        case dict():
-            return {key: without_outputs(one) for key, one in value.items()}
-    return value
