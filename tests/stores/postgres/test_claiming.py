@@ -115,6 +115,27 @@ async def test_a_claim_whose_reply_was_lost_is_answered_by_the_next(
         assert await claim(store, worker, 9) == []
 
 
+async def test_workers_of_one_program_whose_replies_were_lost_get_each_job_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(url) as store:
+        workers, connections = [await hired(store), await hired(store)], store._connections
+        jobs = [job.id for job in await store.jobs.insert([new_job() for _ in range(6)])]
+        answered = connections.timed
+
+        async def lost(*values: Any, **options: Any) -> Any:
+            await answered(*values, **options)
+            raise StoreUnavailable("the reply never came")
+
+        with monkeypatch.context() as outage:
+            outage.setattr(connections, "timed", lost)
+            for worker in workers:
+                with pytest.raises(StoreUnavailable):
+                    await claim(store, worker, 3)
+        given = [job for _ in range(3) for worker in workers for job in await claim(store, worker)]
+        assert sorted(given) == sorted(jobs)
+
+
 async def test_a_claim_of_other_tasks_does_not_inherit_what_was_passed_over(url: str) -> None:
     async with opened(url) as store:
         worker = await hired(store)

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
 from holdfast.job.ends import HandedBack
-from holdfast.job.ids import WorkerId
+from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import decide
 from holdfast.limits.model import Concurrency
 from holdfast.store.contract.records import Want
-from holdfast.store.postgres import skip_points
+from holdfast.store.postgres import claiming, skip_points
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import QUEUE, RETURNED, TASK, insert_within, new_job
 from tests.conformance.limiting import through
@@ -159,3 +161,28 @@ async def test_a_line_before_those_that_a_claim_begins_with_is_found_when_those_
         await other.execute("update holdfast.line set turn = 0 where buckets = 'tenant:a'")
     async with asyncio.timeout(10):
         assert len(await claim(store, worker, 12)) == 6
+
+
+async def test_claims_of_a_queue_that_gives_too_little_keep_no_line_of_another_queue_skipped(
+    url: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full look at the one must not put off the next full look at the other."""
+    clock = count(0.0, 0.05)
+    monkeypatch.setattr(claiming, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    worker = await hired(store)
+    jobs = [new_job(**through(f"tenant:{key}")) for key in "ab" for _ in range(200)]
+    await store.jobs.insert(jobs)
+
+    async def give() -> set[JobId]:
+        await store.jobs.insert([new_job(queue="scant", **through("tenant:c"))])
+        wants = [Want("scant", 2), Want(QUEUE, 2)]
+        given = await store.jobs.claim(worker, wants, [TASK])
+        assert [job.queue for job in given].count(QUEUE) == 2
+        return {job.id for job in given}
+
+    for _ in range(6):  # both lines have had turns, so that there is something to skip
+        await give()
+    async with connected(url) as other:
+        await other.execute("update holdfast.line set turn = 0 where buckets = 'tenant:a'")
+    given = set[JobId]().union(*[await give() for _ in range(40)])
+    assert given & {job.id for job in jobs[:200]}

@@ -269,7 +269,8 @@ class PostgresClaiming(JobVerbs):
         while len(found) < want.limit and widened <= WIDENED_AT_MOST:
             began = time.monotonic()
             _, from_priorities, places, to_priorities = points.stretches([want.queue], began)
-            skips = want.queue in points.queues
+            skipped = points.queues
+            skips = want.queue in skipped
             look = want.limit * WIDER**widened
             limit, free = want.limit - len(found), max(0, want.free - len(found))
             given = await self._connections.timed(
@@ -299,7 +300,7 @@ class PostgresClaiming(JobVerbs):
             found += given
             short = len(given) < limit and not (shared and given)
             points.learn(given, [want.queue] if short else ())
-            if not skips:
+            if not skipped:  # or what other queues skip would be remembered for longer
                 points.scanned_all(began, time.monotonic())
             if not some_wait and (shared if given else not skips):
                 break

@@ -32,7 +32,7 @@ class LostClaims:
         self._patience = patience
         self._claims: dict[WorkerId, dict[int, float]] = {}
         self._ask_at: dict[WorkerId, float] = {}
-        self._delivered: dict[int, set[str]] = {}
+        self._delivered: dict[WorkerId, dict[int, set[str]]] = {}
 
     def add(self, worker: WorkerId, number: int) -> None:
         self._claims.setdefault(worker, {})[number] = time.monotonic() + self._patience
@@ -54,8 +54,10 @@ class LostClaims:
         If all found room, the store is not asked again for a while."""
         room = {want.queue: want.limit for want in wants}
         answer, left = [], False
+        before = self._delivered.get(worker, {})
+        mine = self._delivered[worker] = {number: before.get(number, set()) for number in numbers}
         for row in found:
-            delivered = self._delivered.setdefault(row["batch"], set())
+            delivered = mine[row["batch"]]
             if row["job_id"] in delivered:
                 continue
             if room.get(row["queue"], 0) < 1:
@@ -64,7 +66,6 @@ class LostClaims:
             delivered.add(row["job_id"])
             room[row["queue"]] -= 1
             answer.append(rows.claimed(row))
-        self._delivered = {n: jobs for n, jobs in self._delivered.items() if n in numbers}
         if not left:
             self._ask_at[worker] = time.monotonic() + ASK_EVERY_SECONDS
         return answer
