@@ -433,6 +433,8 @@ def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:
     assert "as declared" in desk.on_store("limits", "list").out
     said = desk.on_store("limits", "show", "tenant", "--key", "acme").out
     assert "1 at once\n  1 run\n  1 line waiting" in said
+    [worker] = desk.json("workers", "list")["workers"]
+    assert worker["id"] not in said  # 'workers list' has only names
     assert "holdfast limits set tenant --key=acme" in desk.on_store("jobs", "explain", job).out
     changed = desk.json("limits", "set", "tenant", "--key", "acme", "--most", "20")
     assert changed["settings"] == {"kind": "concurrency", "most": 20}

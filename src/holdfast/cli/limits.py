@@ -55,8 +55,9 @@ async def show_limit(session: CommandSession, name: str, key: str | None) -> Non
         holders = await limits.holders(name, which, page=HOLDERS_SHOWN)
         stuck = await limits.waiters(name, which, page=1, never=True) if bucket.stuck else []
         acts = await limits.history(name, key, page=ACTS_SHOWN)
+        workers = {one.id: one.name for one in await client.workers.all()} if holders else {}
     document = bucket_document(bucket, holders) | {"history": list(map(act_document, acts))}
-    session.answer(document, lambda: draw_shown(bucket, holders, stuck, acts))
+    session.answer(document, lambda: draw_shown(bucket, holders, stuck, acts, workers))
 
 
 @limits_group.command("set")
@@ -98,7 +99,7 @@ async def set_limit(
 
 def _answer(session: CommandSession, bucket: BucketInfo) -> None:
     """Answer with a bucket as it is after the change."""
-    session.answer(bucket_document(bucket, []), lambda: draw_bucket(bucket, []))
+    session.answer(bucket_document(bucket, []), lambda: draw_bucket(bucket))
 
 
 def _value(option: str, given: Any) -> Any:

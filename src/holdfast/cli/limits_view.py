@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 
 from holdfast.cli.output import duration_text, make_table, make_text
 from holdfast.client.limits import FOR
+from holdfast.job.ids import WorkerId
 from holdfast.job.json_text import shown_value
 from holdfast.job.passing import is_total, steps_to
 from holdfast.job.text import counted
@@ -113,8 +114,17 @@ def draw_shown(
     holders: list[BucketHolder],
     stuck: list[BucketWaiter],
     acts: list[AuditEntry],
+    workers: Mapping[WorkerId, str],
 ) -> Iterator[RenderableType]:
-    yield from draw_bucket(bucket, holders, stuck)
+    """`workers` are the names of those that are registered."""
+    yield from draw_bucket(bucket, stuck)
+    if holders:
+        table = make_table("=job", "task", "worker", "since")
+        for holder in holders:
+            worker = workers.get(holder.worker_id, holder.worker_id)
+            since = f"{holder.claimed_at:%Y-%m-%d %H:%M:%S} UTC"
+            table.add_row(holder.job_id, holder.task, worker, since)
+        yield table
     if acts:
         table = make_table("changed", "=by", "what", "key", "")
         for one in map(act_document, acts):
@@ -141,9 +151,7 @@ def bucket_document(bucket: BucketInfo, holders: list[BucketHolder]) -> dict[str
     return document | {"key": bucket.key, "limit": bucket.limit, "holders": holders}
 
 
-def draw_bucket(
-    bucket: BucketInfo, holders: list[BucketHolder], stuck: Sequence[BucketWaiter] = ()
-) -> Iterator[RenderableType]:
+def draw_bucket(bucket: BucketInfo, stuck: Sequence[BucketWaiter] = ()) -> Iterator[RenderableType]:
     named = f"limit {bucket.limit}" + (f", key {bucket.key}" if bucket.key else "")
     if bucket.settings is None:
         yield _not_defined(bucket, named)
@@ -166,12 +174,6 @@ def draw_bucket(
         lines = counted(bucket.stuck, "line")
         said = f"  of which {lines} can never pass: job {first.job_id} needs {first.needs:,}"
         yield make_text(said, "yellow")
-    if holders:
-        table = make_table("=job", "task", "worker", "since")
-        for one in holders:
-            since = f"{one.claimed_at:%Y-%m-%d %H:%M:%S} UTC"
-            table.add_row(one.job_id, one.task, one.worker_id, since)
-        yield table
 
 
 def _not_defined(bucket: BucketInfo, named: str) -> Text:
