@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Calendar = Literal["hour", "day", "month"]
 Every = Calendar | float | None
 
+AMBIGUOUS = frozenset({"CET", "EET", "MET", "WET"})
+"""Zones with a summer time, of whose names Postgres makes the winter time all the year."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
 
@@ -34,9 +36,13 @@ def zone_named(name: str) -> ZoneInfo:
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # only budgets with a calendar need it
 
     try:
+        if name in AMBIGUOUS:
+            raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadOption("timezone", "an IANA name such as 'Europe/Berlin'", name) from None
+        raise BadOption(
+            "timezone", "the IANA name of a place, such as 'Europe/Berlin', or UTC", name
+        ) from None
 
 
 def period_at(every: Every, timezone: str, now: int) -> Period:
