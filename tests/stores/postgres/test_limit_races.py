@@ -4,7 +4,7 @@ is counted once. The order is forced by locks, in transactions that really overl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -12,11 +12,16 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId
+from holdfast.limits.model import Rate
+from holdfast.store.contract.limits import Take
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Want
-from tests.conformance.builders import QUEUE, TASK, Scene, new_worker
+from holdfast.store.postgres import taking
+from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.store import PostgresStore
+from tests.conformance.builders import QUEUE, TASK, Scene, new_job, new_worker
 from tests.conformance.limiting import begun, bucket, in_use, limited, nothing_is_wrong, of, through
-from tests.stores.postgres.shared import connected, opened, until_blocked
+from tests.stores.postgres.shared import connected, hired, opened, until_blocked
 
 LOCK = "select from holdfast.bucket where name = $1 for update"
 TOTAL = f"queue:{QUEUE}"
@@ -120,3 +125,46 @@ def noting(method: Any, asked: list[str]) -> Any:
         return await method(verb, *values, **options)
 
     return noted
+
+
+COUNTED = "select slices, scale from holdfast.bucket where name = 'api:'"
+NOW = "select (extract(epoch from clock_timestamp()) * 1000000)::bigint"
+
+
+async def claimed_at(store: PostgresStore) -> int:
+    worker = await hired(store)
+    await store.jobs.insert([new_job(**through("api:"))])
+    [job] = await store.jobs.claim(worker, [Want(QUEUE, 1)], [TASK])
+    return round(job.claimed_at.timestamp() * 1_000_000)
+
+
+async def taken_at(store: PostgresStore) -> int:
+    return (await store.limits.take([Take("api:")]))[0].at
+
+
+async def taken_the_long_way_at(store: PostgresStore) -> int:
+    async def work(session: Session) -> int:
+        [taken] = await taking.take(session, "", [Take("api:")])
+        return taken.at
+
+    return await store._connections.run(work, transaction=True)
+
+
+@pytest.mark.parametrize("began_at", [claimed_at, taken_at, taken_the_long_way_at])
+async def test_what_waited_for_a_rate_is_counted_from_the_moment_at_which_it_begins(
+    url: str, began_at: Callable[[PostgresStore], Coroutine[Any, Any, int]]
+) -> None:
+    """Counted from when it was asked for, it would leave the window as much too soon, and more
+    would begin in a window than the rate lets pass."""
+    async with opened(url) as store, connected(url) as mine:
+        await store.limits.declare({"api": Rate(5, per=0.64)})  # slices of ten milliseconds
+        await mine.execute("insert into holdfast.bucket (name, touched_at) values ('api:', now())")
+        async with mine.transaction():
+            await mine.execute(LOCK, "api:")
+            begins = asyncio.create_task(began_at(store))
+            await until_blocked(url)
+            await mine.execute("select pg_sleep(0.05)")
+            unlocked = await mine.fetchval(NOW)
+        assert await begins >= unlocked
+        [(slices, length)] = await mine.fetch(COUNTED)
+        assert [number >= unlocked // length for number in slices] == [True]

@@ -38,7 +38,7 @@ class LockedBuckets:
             rows = await self._session.timed("limits/lock", wanted)
             if len(rows) == len(wanted):
                 self._known = {row["name"]: bucket(row) for row in rows}
-                self.now = rows[0]["now"]
+                self.now = rows[-1]["locked_at"]
                 return
 
     def get(self, name: str) -> Bucket:
