@@ -23,6 +23,7 @@ from holdfast.testing.servers import (
     find_postgres,
     postgres_server,
 )
+from holdfast.testing.servers.ports import free_port
 from tests.support import copied_data
 
 START_AND_SLEEP = """
@@ -37,9 +38,9 @@ time.sleep(60)
 DIE_DURING_INITDB = """
 from holdfast.testing.servers import ThrowawayPostgres, find_postgres
 class Announced(ThrowawayPostgres):
-    def _initialise(self):
+    def _make_data(self):
         print(self.directory, flush=True)
-        super()._initialise()
+        super()._make_data()
 Announced(find_postgres()).start()
 """
 
@@ -206,10 +207,9 @@ def test_a_port_that_is_taken_is_passed_over(
     server: ThrowawayPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = psycopg.conninfo.conninfo_to_dict(server.url)["port"]
-    real = servers.throwaway_postgres._free_port
     answers = iter([int(str(taken))])
     monkeypatch.setattr(
-        servers.throwaway_postgres, "_free_port", lambda: next(answers, None) or real()
+        servers.throwaway_postgres, "free_port", lambda kind: next(answers, None) or free_port(kind)
     )
     with ThrowawayPostgres(find_postgres()) as second:
         assert second.url != server.url

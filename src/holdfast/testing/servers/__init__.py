@@ -33,8 +33,8 @@ from holdfast.testing.servers.postgres import (
     URL_VARIABLE,
     GivenPostgres,
     PostgresServer,
-    ServerFailed,
 )
+from holdfast.testing.servers.server import ServerFailed
 from holdfast.testing.servers.throwaway_postgres import ThrowawayPostgres
 from holdfast.testing.servers.throwaway_valkey import Fsync, ThrowawayValkey
 from holdfast.testing.servers.valkey import VALKEY_URL_VARIABLE, GivenValkey, ValkeyServer

@@ -3,25 +3,18 @@
 import os
 import secrets
 import subprocess
-from abc import ABC, abstractmethod
-from types import TracebackType
-from typing import Literal, Self
+from abc import abstractmethod
+from typing import Literal
 from urllib.parse import urlsplit
+
+from holdfast.testing.servers.server import ServerFailed, ServerForTests
 
 URL_VARIABLE = "HOLDFAST_TEST_POSTGRES_URL"
 
 StopMode = Literal["smart", "fast", "immediate"]
 
 
-class ServerFailed(RuntimeError):
-    """A command on a test server failed; carries what it said."""
-
-    def __init__(self, attempt: str, output: str) -> None:
-        super().__init__(f"{attempt} failed:\n{output.strip()}")
-        self.output = output
-
-
-class PostgresServer(ABC):
+class PostgresServer(ServerForTests):
     """A server that hands out empty databases."""
 
     url: str
@@ -31,14 +24,6 @@ class PostgresServer(ABC):
     def __init__(self, psql: str) -> None:
         self._psql_program = psql
         self._databases: set[str] = set()
-
-    @abstractmethod
-    def start(self) -> None:
-        """Serve, or leave nothing behind. Safe to call twice."""
-
-    @abstractmethod
-    def stop(self) -> None:
-        """Leave nothing behind. Safe to call twice."""
 
     @abstractmethod
     def halt(self, mode: StopMode = "immediate") -> None:
@@ -82,18 +67,6 @@ class PostgresServer(ABC):
         )
         if done.returncode:
             raise ServerFailed(script, done.stderr)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
 
 
 class GivenPostgres(PostgresServer):

@@ -11,25 +11,24 @@ from pathlib import Path
 from typing import Literal
 
 from holdfast.testing.servers.ports import free_port, is_free
-from holdfast.testing.servers.postgres import ServerFailed
 from holdfast.testing.servers.resp import Refusal
+from holdfast.testing.servers.server import ServerFailed
+from holdfast.testing.servers.throwaway import Throwaway
 from holdfast.testing.servers.valkey import ValkeyServer
 from holdfast.testing.servers.valkey_binaries import ValkeyBinary
 from holdfast.testing.servers.watchdog import Watchdog
 
 PATIENCE = 20.0
 BUS = 10_000
-PORT_TRIES = 10
 
 Fsync = Literal["always", "everysec", "no"]
 
 
-class ThrowawayValkey(ValkeyServer):
-    """A server of our own on a free port, gone without trace when it is stopped or we are.
+class ThrowawayValkey(Throwaway, ValkeyServer):
+    """`fsync` turns the append-only file on; without it nothing survives an outage. `settings` are
+    further lines of its configuration."""
 
-    `fsync` turns the append-only file on; without it nothing survives an outage. `settings` are
-    further lines of its configuration.
-    """
+    port_is_taken = "in use"
 
     def __init__(
         self,
@@ -46,27 +45,7 @@ class ThrowawayValkey(ValkeyServer):
         self._asked_port = port
         self._cluster = cluster
         self._settings = settings
-        self._watchdog: Watchdog | None = None
-        self._owner = 0
         self.port = 0
-
-    def start(self) -> None:
-        if self._watchdog is not None:
-            return
-        self._watchdog = Watchdog("holdfast-valkey-", Path(tempfile.gettempdir()))
-        self._owner = os.getpid()
-        try:
-            self._serve_on_a_free_port()
-        except BaseException:
-            self.stop()
-            raise
-
-    def stop(self) -> None:
-        """In a forked child this does nothing: the server is its parent's."""
-        if self._watchdog is None or self._owner != os.getpid():
-            return
-        self._watchdog.release()
-        self._watchdog = None
 
     def halt(self, how: signal.Signals = signal.SIGKILL) -> None:
         """Begin an outage: end the process, keep what it wrote."""
@@ -95,12 +74,6 @@ class ThrowawayValkey(ValkeyServer):
         self.resume()
 
     @property
-    def directory(self) -> Path:
-        if self._watchdog is None:
-            raise ServerFailed("asking a server for its directory", "it was not started")
-        return self._watchdog.directory
-
-    @property
     def pid(self) -> int:
         return int((self.directory / "pid").read_text())
 
@@ -112,17 +85,12 @@ class ThrowawayValkey(ValkeyServer):
     def addresses(self) -> list[tuple[str, int]]:
         return [("127.0.0.1", self.port)]
 
-    def _serve_on_a_free_port(self) -> None:
-        """A port that was free a moment ago may be taken by now: then the next one."""
-        for tries_left in reversed(range(PORT_TRIES)):
-            self.port = self._asked_port or free_port("Valkey", also=BUS * self._cluster)
-            (self.directory / "server.conf").write_text("\n".join(self._configuration()) + "\n")
-            try:
-                self.resume()
-                return
-            except ServerFailed as failed:
-                if not tries_left or "in use" not in failed.output:
-                    raise
+    def _new_watchdog(self) -> Watchdog:
+        return Watchdog("holdfast-valkey-", Path(tempfile.gettempdir()))
+
+    def _take_port(self) -> None:
+        self.port = self._asked_port or free_port("Valkey", also=BUS * self._cluster)
+        (self.directory / "server.conf").write_text("\n".join(self._configuration()) + "\n")
 
     def _configuration(self) -> list[str]:
         """The title begins with a path of ours: by that the watchdog finds the process."""
@@ -154,13 +122,9 @@ class ThrowawayValkey(ValkeyServer):
                     return
             except (OSError, Refusal):  # not listening yet, or still reading its file
                 pass
-            if time.monotonic() > give_up or "in use" in self._log():
+            if time.monotonic() > give_up or self.port_is_taken in self._log():
                 raise ServerFailed("starting the server", self._log())
             time.sleep(0.01)
-
-    def _log(self) -> str:
-        log = self.directory / "log"
-        return log.read_text(errors="replace")[-4000:] if log.exists() else ""
 
 
 def _runs(pid: int) -> bool:

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from itertools import groupby
-from types import TracebackType
-from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
-from holdfast.testing.servers.postgres import ServerFailed
 from holdfast.testing.servers.resp import Answer, say
+from holdfast.testing.servers.server import ServerFailed, ServerForTests
 
 VALKEY_URL_VARIABLE = "HOLDFAST_TEST_VALKEY_URL"
 
 
-class ValkeyServer(ABC):
+class ValkeyServer(ServerForTests):
     """A server, or a cluster of them, that hands out empty namespaces."""
 
     url: str
 
     def __init__(self) -> None:
         self._namespaces: set[str] = set()
-
-    @abstractmethod
-    def start(self) -> None:
-        """Serve, or leave nothing behind. Safe to call twice."""
-
-    @abstractmethod
-    def stop(self) -> None:
-        """Leave nothing behind. Safe to call twice."""
 
     @property
     @abstractmethod
@@ -70,18 +60,6 @@ class ValkeyServer(ABC):
             found += [str(key) for key in answer[1]]
             if cursor == "0":
                 return list(dict.fromkeys(found))
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
 
 
 class GivenValkey(ValkeyServer):

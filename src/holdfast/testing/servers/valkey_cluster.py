@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from holdfast.testing.servers.postgres import ServerFailed
 from holdfast.testing.servers.resp import Refusal
+from holdfast.testing.servers.server import ServerFailed
 from holdfast.testing.servers.throwaway_valkey import ThrowawayValkey
 from holdfast.testing.servers.valkey import ValkeyServer
 from holdfast.testing.servers.valkey_binaries import ValkeyBinary
