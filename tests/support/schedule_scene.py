@@ -12,7 +12,7 @@ from holdfast.job.ends import Returned
 from holdfast.job.ids import JobId, WorkerId, new_worker_id
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, Live
-from holdfast.schedule.definition import checked
+from holdfast.schedule.checking import checked
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import Decision, Definition, LedgerEntry, Rule, Schedule
 from holdfast.schedule.providers import Providers

@@ -19,7 +19,8 @@ from holdfast.job.ids import JobId
 from holdfast.operations.rows import NameVerb
 from holdfast.operations.verbs import NAME_VERBS
 from holdfast.schedule.backfill import Backfill, BackfillReport
-from holdfast.schedule.definition import checked, zone_name
+from holdfast.schedule.checking import checked
+from holdfast.schedule.definition import zone_name
 from holdfast.schedule.model import (
     NO_SCOPE,
     Decision,
