@@ -105,11 +105,15 @@ def session_of(connection: Any) -> Any:
     return connection() if scoped else connection
 
 
-class _Asyncpg:
-    """An asyncpg connection, or the proxy that its pool hands out. It takes `$1` as it is."""
+class _Kept:
+    """A connection that is used as it was given."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+
+
+class _Asyncpg(_Kept):
+    """An asyncpg connection, or the proxy that its pool hands out. It takes `$1` as it is."""
 
     async def require_transaction(self) -> None:
         if not self._connection.is_in_transaction():
@@ -120,10 +124,7 @@ class _Asyncpg:
         return found
 
 
-class _Psycopg:
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
+class _Psycopg(_Kept):
     async def require_transaction(self) -> None:
         _require_begun(self._connection, "with connection.transaction():")
 
@@ -133,10 +134,7 @@ class _Psycopg:
             return _named_by(cursor, cursor.fetchall())
 
 
-class _AsyncPsycopg:
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
+class _AsyncPsycopg(_Kept):
     async def require_transaction(self) -> None:
         _require_begun(self._connection, "async with connection.transaction():")
 
@@ -146,10 +144,7 @@ class _AsyncPsycopg:
             return _named_by(cursor, await cursor.fetchall())
 
 
-class _Psycopg2:
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
+class _Psycopg2(_Kept):
     async def require_transaction(self) -> None:
         _require_begun(self._connection, _AUTOCOMMIT_OFF)
 
@@ -160,14 +155,14 @@ class _Psycopg2:
             return _named_by(cursor, cursor.fetchall())
 
 
-class _Django:
+class _Django(_Kept):
     """Django's own connection. The statement goes through Django's cursor, so that its wrappers,
     logs and test cases see it, with either psycopg and with its pool."""
 
     def __init__(self, connection: Any) -> None:
         if connection.vendor != "postgresql":
             raise BadOption("connection", f"{ACCEPTED}, of the store's database", connection.vendor)
-        self._connection = connection
+        super().__init__(connection)
 
     async def require_transaction(self) -> None:
         require_atomic(self._connection)

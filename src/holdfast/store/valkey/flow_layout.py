@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from holdfast.job.ids import JobId
-from holdfast.store.valkey.layout import Maybe, Time
+from holdfast.store.valkey.layout import KeptRow, Maybe, Time
 from holdfast.store.valkey.requests import JobRow
 
 EDGE_ALONE = 64
@@ -16,7 +16,7 @@ EDGE_ALONE = 64
 no delay, and cancels no losers. It is more than all `BITS` of states together."""
 
 
-class FlowRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class FlowRow(KeptRow):
     """A flow. `open`: how many of its nodes are live. `failed`: how many of its sinks ended badly.
     The three `keep_…` are the seconds that it is kept when it has ended so, False for ever.
     Scripts set the times. The values that the end of a node asks for and changes come first
@@ -41,7 +41,7 @@ class FlowRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     expires_at: Time | Maybe = False
 
 
-class GateRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+class GateRow(KeptRow, gc=False):
     """A gate of a blocked node. `serial` tells it from every other gate that the node has or had.
     `is_bad`: an edge of it was lost to a failure."""
 

@@ -5,8 +5,7 @@ the position of each value as a constant of the same name behind the prefix of t
 (`constants.py`). A list in Lua must have no holes, so `false` stands for a value that is absent.
 What Python tells the scripts to do has rows too (`requests.py`).
 
-A value is added here and nowhere else. A row in the store that has too few or too many values
-cannot be decoded, so it is never read as something else.
+A value is added here and nowhere else.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ TURN_LENGTH = 30
 """Digits of the turn of a line, which stand before its name: 18 of the turn itself, and 12 that
 order equal turns."""
 
-
 NUMBER_LENGTH = 15
 """Digits before the times of a measure: its number, so that older and newer can be compared."""
 
@@ -36,7 +34,12 @@ Time = int  # microseconds since 1970 UTC
 Maybe = bool  # always False: the value is absent
 
 
-class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+class KeptRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A row that the store keeps. With too few or too many values it cannot be decoded, so it is
+    never read as something else."""
+
+
+class Record(KeptRow, gc=False):
     """A job but for its body.
 
     The values that most moves change come first, and then those that a move asks for, so that
@@ -85,7 +88,7 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     last_spread: int = 0
 
 
-class Body(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+class Body(KeptRow, gc=False):
     """What a job was enqueued with (`holdfast.store.body`). It is written once."""
 
     args: str
@@ -99,14 +102,14 @@ if Body.__struct_fields__ != (*BODY, "spread"):
     raise TypeError(f"layout.Body must have the fields {', '.join(BODY)}, and then spread")
 
 
-class ProgressRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class ProgressRow(KeptRow):
     fraction: float | Maybe
     message: str | Maybe
     checkpoint: str | Maybe
     at: Time
 
 
-class StepRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class StepRow(KeptRow):
     """One step of a job, in a hash by its name."""
 
     n: int
@@ -122,7 +125,7 @@ class StepRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     undo: str | Maybe = False
 
 
-class SignalRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class SignalRow(KeptRow):
     """One signal of a job, in a hash by its number."""
 
     name: str
@@ -132,7 +135,7 @@ class SignalRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     at: Time
 
 
-class FramesRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class FramesRow(KeptRow):
     """Frames of a stream that were written together, in a stream of the server. The id of the entry
     is the position of the last one: its fence and its number."""
 
@@ -147,7 +150,7 @@ class FramesRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     at: Time
 
 
-class HappeningRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class HappeningRow(KeptRow):
     """One thing that happened to a job. `n` orders those of a job. Behind that of an error stands
     an ErrorRow."""
 
@@ -163,7 +166,7 @@ class HappeningRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     message: str | Maybe
 
 
-class ErrorRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class ErrorRow(KeptRow):
     """What a happening has more if it tells of an error; its own message is then absent."""
 
     attempt: int
@@ -173,7 +176,7 @@ class ErrorRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     fingerprint: str | None
 
 
-class FailureRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class FailureRow(KeptRow):
     """Errors of one cause in one partition. `sampled_at`: when its sample was written."""
 
     task: str
@@ -186,7 +189,7 @@ class FailureRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     note: str | Maybe = False
 
 
-class RuleRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class RuleRow(KeptRow):
     """The definition of a limit. `settings` are JSON."""
 
     settings: str
@@ -195,7 +198,7 @@ class RuleRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     revision: int
 
 
-class BucketRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class BucketRow(KeptRow):
     """One bucket (`holdfast.limits.admission.Bucket`). `override`: settings of its own, as JSON.
     `has_waiting`: lines are parked there. `slices`: number, units, …"""
 
@@ -213,7 +216,7 @@ class BucketRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     slices: list[int] | Maybe = False
 
 
-class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class QueueRow(KeptRow):
     """A queue. `settings` are the fields of `QueueSettings` by name, without the fields that are
     None: a new setting has its default in the rows that were written before it."""
 
@@ -223,7 +226,7 @@ class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     settings: dict[str, Any]
 
 
-class WorkerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class WorkerRow(KeptRow):
     """A worker. Scripts set the times and `lease` (microseconds), which a new row comes without."""
 
     name: str
@@ -241,7 +244,7 @@ class WorkerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     drain_requested_at: Time | Maybe = False
 
 
-class ScheduleRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class ScheduleRow(KeptRow):
     """A schedule.
 
     `code_since`: since when the program runs whose definition stands. `code_seen_at`: when such a
@@ -270,7 +273,7 @@ class ScheduleRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     pruned_until: str | Maybe
 
 
-class LedgerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class LedgerRow(KeptRow):
     """What was decided about one plan, and the job that it started."""
 
     decision: str
@@ -280,7 +283,7 @@ class LedgerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     job: str | Maybe
 
 
-class AuditRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class AuditRow(KeptRow):
     """An act of an operator. Scripts set the times and how it ended."""
 
     by: str
@@ -296,7 +299,7 @@ class AuditRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     error: str | Maybe = False
 
 
-class OperationRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class OperationRow(KeptRow):
     """An act on many jobs. `request` and `progress` are JSON, which no script reads."""
 
     request: str
@@ -308,7 +311,7 @@ class OperationRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     advanced_at: Time
 
 
-class ShelfRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class ShelfRow(KeptRow):
     """A document of the shelf."""
 
     value: str
