@@ -12,7 +12,7 @@ import click
 import pytest
 
 from holdfast.cli.main import main
-from holdfast.cli.program import program
+from holdfast.cli.program import COMMANDS, program
 from holdfast.cli.sizes import size
 from holdfast.cli.worker import parse_queues
 from holdfast.clock import utcnow
@@ -371,6 +371,13 @@ def paths(command: click.Command, *words: str) -> Iterator[tuple[str, ...]]:
             below = command.get_command(context, name)
             assert below is not None
             yield from paths(below, *words, name)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_the_help_of_each_begins_with(name: str) -> None:
+    command = program.get_command(click.Context(program), name)
+    assert command is not None
+    assert command.get_short_help_str(1_000) == COMMANDS[name].about
 
 
 @pytest.mark.parametrize("words", list(paths(program)), ids=" ".join)

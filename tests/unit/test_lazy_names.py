@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import holdfast
+from holdfast.cli.program import COMMANDS
 from tests.support.source import PACKAGE
 
 ENQUEUES = """
@@ -45,6 +47,19 @@ OTHERS = {
     *("click", "rich", "asyncpg", "redis", "hiredis", "pydantic", "uvloop"),
     *("tomllib", "dataclasses", "ctypes", "importlib.resources"),
 }
+OTHER_STORES = {"holdfast.store.postgres", "holdfast.store.valkey", "asyncpg", "redis", "hiredis"}
+NOT_OF_WORKERS = {
+    *("holdfast.client.client", "holdfast.insights.explain", "holdfast.insights.redaction"),
+    *("holdfast.operations.runner", "holdfast.operations.rows", "holdfast.testing"),
+    *("multiprocessing", "holdfast.handlers.processes", "holdfast.handlers.wire"),
+    *("holdfast.encryption", "cryptography", "secrets", "rich", "pydantic", "dataclasses"),
+    *("importlib.metadata", "email", "json", "tempfile", "tomllib"),
+}
+NOT_OF_LISTS = {"holdfast.app", "textual", "importlib.metadata", "email", "json"}
+NOT_OF_HELP = {
+    *("asyncio", "sqlite3", "rich", "dataclasses", "json", "holdfast.app", "holdfast.worker"),
+    *("holdfast.client", "holdfast.insights", "holdfast.operations", "holdfast.store.contract"),
+}
 SHOWING = {"holdfast.job.redaction", "holdfast.codec.secrets", "holdfast.codec.schema"}
 OF_THE_STORE = {
     *("sqlite3", "pathlib", "hashlib", "holdfast.store.contract.records"),
@@ -57,7 +72,22 @@ def imported_by(program: str, folder: object) -> set[str]:
     show = "\nimport sys; print(*sys.modules)"
     command = [sys.executable, "-c", program + show]
     done = subprocess.run(command, capture_output=True, text=True, cwd=str(folder), check=True)
-    return set(done.stdout.split())
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def imported_by_command(folder: object, *words: str) -> set[str]:
+    """The modules that a command of the shell has imported at its end."""
+    call = f"""
+import sys
+from holdfast.cli.main import main
+
+sys.argv = ["holdfast", *{words!r}]
+try:
+    main()
+except SystemExit as left:
+    assert not left.code, left
+"""
+    return imported_by(call, folder)
 
 
 def test_importing_the_package_imports_no_part_of_it(tmp_path: object) -> None:
@@ -80,8 +110,11 @@ def test_a_program_that_only_enqueues_imports_only_that(program: str, tmp_path: 
 
 def test_every_name_that_must_not_be_imported_exists() -> None:
     """A module that was renamed would be forbidden in vain."""
-    named = WORKER | VERBS | SCHEDULES | SHOWING | OF_THE_STORE
-    own = [name for name in named if "holdfast" in name]
+    named = (
+        *(WORKER, VERBS, SCHEDULES, SHOWING, OF_THE_STORE),
+        *(OTHER_STORES, NOT_OF_WORKERS, NOT_OF_LISTS, NOT_OF_HELP),
+    )
+    own = [name for name in set().union(*named) if "holdfast" in name]
     places = [PACKAGE.joinpath(*name.split(".")[1:]) for name in own]
     assert [
         place for place in places if not (place.is_dir() or place.with_suffix(".py").exists())
@@ -104,10 +137,25 @@ def test_type_checkers_and_python_find_the_same_names_in_the_same_places() -> No
         assert getattr(getattr(holdfast, name), "__module__", checked[name]) == checked[name]
 
 
-def test_a_worker_looks_up_no_installed_package(tmp_path: object) -> None:
-    found = imported_by("import holdfast.cli.worker, holdfast.opened_worker", tmp_path)
-    assert "holdfast.worker.worker" in found
-    assert found & {"importlib.metadata", "email"} == set()
+def test_a_worker_imports_neither_verbs_nor_what_only_some_tasks_need(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(ENQUEUES.replace("sqlite://", "sqlite:///jobs.db"))
+    found = imported_by_command(tmp_path, "worker", "shop:app", "--burst")
+    assert {"holdfast.worker.worker", "holdfast.store.sqlite.store"} <= found
+    assert found & (NOT_OF_WORKERS | OTHER_STORES) == set()
+
+
+def test_the_help_imports_no_command(tmp_path: Path) -> None:
+    found = imported_by_command(tmp_path, "--help")
+    commands = {f"holdfast.cli.{name}" for one in COMMANDS.values() for name in one.modules}
+    assert found & (commands | NOT_OF_HELP | OTHER_STORES) == set()
+
+
+def test_a_command_imports_what_it_runs(tmp_path: Path) -> None:
+    shop = f"{ENQUEUES.replace('sqlite://', 'sqlite:///jobs.db')}\nasyncio.run(main())"
+    imported_by(shop, tmp_path)
+    found = imported_by_command(tmp_path, "jobs", "list", "--url", "sqlite:///jobs.db")
+    assert {"holdfast.client.client", "holdfast.store.sqlite.store"} <= found
+    assert found & (WORKER | SCHEDULES | OTHER_STORES | NOT_OF_LISTS) == set()
 
 
 def test_a_star_import_and_dir_know_every_name() -> None:

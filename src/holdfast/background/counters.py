@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Swept:
+class Swept(msgspec.Struct, frozen=True):
     """What became of the items of one batch or sweep.
 
     `refused`: the store found the item changed since it was read, because another replica mended it
@@ -30,8 +29,7 @@ class Swept:
         )
 
 
-@dataclass(slots=True)
-class LoopCounters:
+class LoopCounters(msgspec.Struct):
     """One loop since it was made. `errors` counts ticks that failed as a whole."""
 
     ticks: int = 0

@@ -9,11 +9,11 @@ item early only costs a retry.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(msgspec.Struct):
     in_a_row: int
     failed_in: int  # the cycle of the last failure
 

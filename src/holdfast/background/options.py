@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+
+import msgspec
 
 from holdfast.job import checks
 from holdfast.job.ids import WorkerId, new_worker_id
@@ -14,8 +15,7 @@ def _nobody() -> None:
     """No worker runs in this process."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileOptions:
+class ReconcileOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of all reconcilers, in seconds unless the name says otherwise.
 
     The defaults keep a lone idle replica below one statement a second. Polls of the worker wake
@@ -52,16 +52,16 @@ class ReconcileOptions:
     failures_kept: float = 90 * DAY
     most_failures: int = 2_000
     grace: float = 10.0
-    owner: WorkerId = field(default_factory=new_worker_id)
+    owner: WorkerId = msgspec.field(default_factory=new_worker_id)
     worker: Callable[[], WorkerId | None] = _nobody
 
     def __post_init__(self) -> None:
         checks.count("reconcile.batch", self.batch)
         checks.count("reconcile.most_failures", self.most_failures)
-        for each in fields(self):
-            if each.type == "float":
-                zero, value = each.name in _MAY_BE_ZERO, getattr(self, each.name)
-                checks.seconds(f"reconcile.{each.name}", value, zero=zero)
+        for name, kind in self.__annotations__.items():
+            if kind == "float":
+                zero, value = name in _MAY_BE_ZERO, getattr(self, name)
+                checks.seconds(f"reconcile.{name}", value, zero=zero)
 
 
 _MAY_BE_ZERO = frozenset({"timeout_slack", "worker_kept", "grace"})

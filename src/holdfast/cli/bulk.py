@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +15,18 @@ from holdfast.cli.following import document_of, follow, left_lines, lines_of
 from holdfast.cli.output import ago_text, complain, indented, job_document
 from holdfast.cli.target import CommandSession
 from holdfast.cli.words import JobCommand
-from holdfast.client.client import Client
-from holdfast.client.operations import Preview
-from holdfast.client.selection import FilterWords
 from holdfast.job.text import counted
 from holdfast.store.contract.operations import Operation, OperationState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from holdfast.client.client import Client
+    from holdfast.client.operations import Preview
+    from holdfast.client.selection import FilterWords
 
-@dataclass(frozen=True, slots=True)
-class Manner:
+
+class Manner(msgspec.Struct, frozen=True):
     """The options that say how an operation is to go about its jobs, and whether to ask first."""
 
     dry_run: bool
@@ -49,7 +48,7 @@ def manner_options(body: Body) -> Body:
 
     @wraps(body)
     def gathered(session: object, **given: Any) -> Any:
-        manner = {field.name: given.pop(field.name) for field in fields(Manner)}
+        manner = {name: given.pop(name) for name in Manner.__struct_fields__}
         return body(session, manner=Manner(**manner), **given)
 
     return _options(gathered)

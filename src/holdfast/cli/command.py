@@ -7,13 +7,13 @@ into one line and an exit code: 1 for a problem, 2 for a wrong call.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import click
+import msgspec
 
 from holdfast.cli.output import complain
 from holdfast.cli.target import CommandSession, UsageProblem
@@ -55,7 +55,9 @@ class Command(click.Command):
         assert self.callback is not None, "every command has a body"
         work = self.callback(given if before is None else given.after(before), **own)
         if work is not None:
-            asyncio.run(work)
+            from asyncio import run  # the help needs no event loop
+
+            run(work)
 
     def get_short_help_str(self, limit: int = 0) -> str:
         """The first sentence of the help, for a list of commands: wrapped there, never cut."""
@@ -84,23 +86,36 @@ class Group(click.Group):
         return list(self.commands)
 
 
+class HelpLine(msgspec.Struct, frozen=True):
+    """A command as the help lists it: what it is for, in a sentence. `modules` of this package add
+    it, or the commands of a group."""
+
+    about: str
+    modules: Sequence[str]
+
+
 class Program(Group):
     """The group of all commands. It imports the modules of a command when the command is called, so
-    that no command waits for the imports of the others."""
+    that no command waits for the imports of the others. The help imports none of them."""
 
     group_class = Group
 
-    def __init__(self, modules: Mapping[str, Sequence[str]], **rest: Any) -> None:
+    def __init__(self, listed: Mapping[str, HelpLine], **rest: Any) -> None:
         super().__init__(**rest)
-        self._modules = modules
+        self._listed = listed
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._modules)
+        return list(self._listed)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        for module in self._modules.get(cmd_name, ()):
-            import_module(module)
+        if cmd_name in self._listed:
+            for module in self._listed[cmd_name].modules:
+                import_module(f"holdfast.cli.{module}")
         return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.about) for name, listed in self._listed.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for arg in args:

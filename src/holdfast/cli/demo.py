@@ -7,13 +7,13 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import click
+import msgspec
 
 from holdfast.cli.output import complain, make_text
 from holdfast.cli.program import program
@@ -54,10 +54,10 @@ async def demo(session: CommandSession, quick: bool) -> None:
     problems = demo_script.unmet(rows, flow, pace)
     jobs = sum(row.enqueued for row in rows) + sum(flow.nodes.values())
     document = {
-        "tasks": [asdict(row) for row in rows],
+        "tasks": [msgspec.structs.asdict(row) for row in rows],
         "jobs": jobs,
-        "schedule": asdict(clock),
-        "flow": asdict(flow),
+        "schedule": msgspec.structs.asdict(clock),
+        "flow": msgspec.structs.asdict(flow),
         "seconds": round(seconds, 3),
         "problems": problems,
     }

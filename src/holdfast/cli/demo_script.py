@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import median
+
+import msgspec
 
 from holdfast.cli import demo_tasks as shop
 from holdfast.client.client import Client
@@ -21,8 +22,7 @@ FLOW = "album"
 FLOW_PATIENCE_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """How many jobs the demo enqueues, and how fast."""
 
     waves: int
@@ -118,8 +118,7 @@ async def start_flow(pace: Pace) -> FlowHandle:
     return await flow.start()
 
 
-@dataclass(frozen=True, slots=True)
-class FlowLine:
+class FlowLine(msgspec.Struct, frozen=True):
     """How the flow of the demo ended: its state, and its nodes by state."""
 
     name: str
@@ -133,8 +132,7 @@ async def flow_line(client: Client) -> FlowLine:
     return FlowLine(flow.name, flow.state.value, dict(nodes))
 
 
-@dataclass(frozen=True, slots=True)
-class OnSchedule:
+class OnSchedule(msgspec.Struct, frozen=True):
     """What the ledger says about the schedule of the demo."""
 
     name: str
@@ -160,8 +158,7 @@ async def until_fired(client: Client, number: int) -> OnSchedule:
     return await on_schedule(client)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One task in the summary."""
 
     task: str

@@ -6,8 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from holdfast.cli.output import duration_text, make_console, make_table, make_text, state_text
 from holdfast.job.record import Job
@@ -30,8 +31,7 @@ FEED_LINES = 6
 LINE_EVERY_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(msgspec.Struct, frozen=True):
     """The jobs of the demo at one moment."""
 
     queues: dict[str, dict[JobState, int]]

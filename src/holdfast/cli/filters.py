@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from holdfast.cli.target import UsageProblem
-from holdfast.client.selection import FilterWords
 from holdfast.clock import utcnow
 from holdfast.insights.when import parse_duration, parse_moment
 from holdfast.job.state import JobState
+
+if TYPE_CHECKING:
+    from holdfast.client.selection import FilterWords
 
 F = TypeVar("F", bound=Callable[..., Any])
 Body = Callable[..., Any]
@@ -30,8 +32,7 @@ imports_option = click.option(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JobFilters:
+class JobFilters(msgspec.Struct, frozen=True):
     """The options that say which jobs are meant, for `list` and for every bulk verb."""
 
     queue: tuple[str, ...]
@@ -71,7 +72,7 @@ def job_filters(body: Body) -> Body:
 
     @wraps(body)
     def gathered(session: object, **given: Any) -> Any:
-        words = {field.name: given.pop(field.name) for field in fields(JobFilters)}
+        words = {name: given.pop(name) for name in JobFilters.__struct_fields__}
         return body(session, filters=JobFilters(**words), **given)
 
     options = (

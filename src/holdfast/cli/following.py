@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.asking import progress_bar
 from holdfast.cli.output import complain
 from holdfast.cli.target import CommandSession
-from holdfast.client.client import Client
 from holdfast.errors import Refused
 from holdfast.job.redaction import redact, redact_value
 from holdfast.job.text import counted
 from holdfast.operations.pages import is_readable, row_of, words_of
 from holdfast.store.contract.operations import Operation, OperationState
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
 
 
 async def follow(session: CommandSession, client: Client, operation: Operation) -> Operation:

@@ -7,11 +7,11 @@ on an operation; `--dry-run` stops after counting.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from holdfast.cli.bulk import Manner, apply_to_all, manner_options
 from holdfast.cli.enqueue import read_arguments
@@ -20,7 +20,6 @@ from holdfast.cli.output import make_text, state_text
 from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.words import JOB_COMMANDS, JobCommand
-from holdfast.client.client import Client
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.insights.actions import Verb
 from holdfast.job.checks import check_job_id
@@ -31,9 +30,10 @@ from holdfast.operations.job_verbs import RESCHEDULE
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from holdfast.client.client import Client
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+
+class Choice(msgspec.Struct, frozen=True):
     """The options that say which jobs a verb is meant for, and how to go about it."""
 
     filters: JobFilters
@@ -72,9 +72,7 @@ chosen = all_of(
 
 def _add(command: JobCommand) -> None:
     async def body(session: CommandSession, to: object = None, **choice: Any) -> None:
-        given = (
-            command if to is None else replace(command, value=to, done=f"{command.done} to {to}")
-        )
+        given = command if to is None else command.with_value(to)
         await _apply(session, given, Choice(**choice))
 
     parameter, usual = command.row.parameter, ", ".join(sorted(command.row.by_default))

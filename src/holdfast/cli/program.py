@@ -5,33 +5,39 @@ from __future__ import annotations
 import click
 
 from holdfast import __version__
-from holdfast.cli.command import Group, Program, global_options
+from holdfast.cli.command import Group, HelpLine, Program, global_options
 from holdfast.cli.target import CommandSession
 
-MODULES = {
-    "worker": ["worker"],
-    "enqueue": ["enqueue"],
-    "jobs": ["jobs", "jobs_verbs", "signals", "streams"],
-    "queues": ["queues"],
-    "tasks": ["tasks"],
-    "schedules": ["schedules", "schedules_verbs"],
-    "flows": ["flows"],
-    "waits": ["signals"],
-    "limits": ["limits"],
-    "workers": ["workers", "workers_drain"],
-    "top": ["top"],
-    "operations": ["operations"],
-    "failures": ["failures"],
-    "audit": ["audit"],
-    "keys": ["keys"],
-    "migrate": ["migrate"],
-    "doctor": ["doctor"],
-    "health": ["health"],
-    "stats": ["stats"],
-    "metrics": ["metrics"],
-    "demo": ["demo"],
+COMMANDS = {
+    "worker": HelpLine("Run jobs of an app until told to stop.", ["worker"]),
+    "enqueue": HelpLine("Enqueue one job.", ["enqueue"]),
+    "jobs": HelpLine("Look at jobs and change them.", ["jobs", "jobs_verbs", "signals", "streams"]),
+    "queues": HelpLine("Look at queues, pause, resume and tune them.", ["queues"]),
+    "tasks": HelpLine("Look at paused tasks, pause and resume them.", ["tasks"]),
+    "schedules": HelpLine(
+        "Look at schedules, question and change them.", ["schedules", "schedules_verbs"]
+    ),
+    "flows": HelpLine("Look at flows, cancel, pause, resume and retry them.", ["flows"]),
+    "waits": HelpLine("Look at what suspended jobs wait for, and answer.", ["signals"]),
+    "limits": HelpLine("Look at limits and their buckets, change, shut and open them.", ["limits"]),
+    "workers": HelpLine("Look at workers, and tell them to leave.", ["workers", "workers_drain"]),
+    "top": HelpLine("Watch queues, jobs, failures and workers, and act on them.", ["top"]),
+    "operations": HelpLine("Look at acts on many jobs, stop and undo them.", ["operations"]),
+    "failures": HelpLine("Look at errors by cause, mute them, run their jobs again.", ["failures"]),
+    "audit": HelpLine("Look at what operators did.", ["audit"]),
+    "keys": HelpLine("Make keys for encryption, and see which are still needed.", ["keys"]),
+    "migrate": HelpLine("Apply the migrations that are missing.", ["migrate"]),
+    "doctor": HelpLine("Check schema, clock, workers, queues, stuck jobs and flows.", ["doctor"]),
+    "health": HelpLine(
+        "Ask the store whether a worker is alive: exit code 0, or 1 with the reason.", ["health"]
+    ),
+    "stats": HelpLine(
+        "Show how many jobs there were, how they ended, and how long they waited and ran.",
+        ["stats"],
+    ),
+    "metrics": HelpLine("Print the figures of the store as text for Prometheus.", ["metrics"]),
+    "demo": HelpLine("Watch jobs of every kind run.", ["demo"]),
 }
-"""The modules that add each command, or the commands of each group."""
 
 
 def _before_the_command(url: str | None, app: str | None, as_json: bool) -> None:
@@ -40,7 +46,7 @@ def _before_the_command(url: str | None, app: str | None, as_json: bool) -> None
 
 
 program = Program(
-    {name: [f"holdfast.cli.{module}" for module in modules] for name, modules in MODULES.items()},
+    COMMANDS,
     name="holdfast",
     help="Durable jobs for Python: run workers, look at jobs, mend what went wrong.",
     params=global_options(),
@@ -54,21 +60,21 @@ program = Program(
 click.version_option(__version__, "--version", "-V", message="holdfast %(version)s")(program)
 
 
-def _group(name: str, about: str) -> Group:
-    group = Group(name, help=about)
+def _group(name: str) -> Group:
+    group = Group(name, help=COMMANDS[name].about)
     program.add_command(group)
     return group
 
 
-jobs_group = _group("jobs", "Look at jobs and change them.")
-queues_group = _group("queues", "Look at queues, pause, resume and tune them.")
-tasks_group = _group("tasks", "Look at paused tasks, pause and resume them.")
-schedules_group = _group("schedules", "Look at schedules, question and change them.")
-flows_group = _group("flows", "Look at flows, cancel, pause, resume and retry them.")
-waits_group = _group("waits", "Look at what suspended jobs wait for, and answer.")
-limits_group = _group("limits", "Look at limits and their buckets, change, shut and open them.")
-workers_group = _group("workers", "Look at workers, and tell them to leave.")
-operations_group = _group("operations", "Look at acts on many jobs, stop and undo them.")
-failures_group = _group("failures", "Look at errors by cause, mute them, run their jobs again.")
-audit_group = _group("audit", "Look at what operators did.")
-keys_group = _group("keys", "Make keys for encryption, and see which are still needed.")
+jobs_group = _group("jobs")
+queues_group = _group("queues")
+tasks_group = _group("tasks")
+schedules_group = _group("schedules")
+flows_group = _group("flows")
+waits_group = _group("waits")
+limits_group = _group("limits")
+workers_group = _group("workers")
+operations_group = _group("operations")
+failures_group = _group("failures")
+audit_group = _group("audit")
+keys_group = _group("keys")

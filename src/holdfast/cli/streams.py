@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -13,12 +13,14 @@ import msgspec
 from holdfast.cli.output import complain, harmless, json_line
 from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession
-from holdfast.client.client import Client
 from holdfast.job.record import Job
 from holdfast.job.redaction import Redactor
 from holdfast.job.stream import Frame, StreamPart
 from holdfast.job.text import counted
 from holdfast.job.ties import Tie
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
 
 
 @jobs_group.command("stream")

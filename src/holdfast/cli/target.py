@@ -10,32 +10,32 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlencode
 
+import msgspec
+
 from holdfast.cli.output import answer
-from holdfast.client.client import Client
 from holdfast.config import Settings
 from holdfast.errors import BadImport, HoldfastError
-from holdfast.insights.redaction import Redaction
-from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from holdfast.app import App
+    from holdfast.client.client import Client
+    from holdfast.insights.redaction import Redaction
+    from holdfast.store.contract.store import Store
 
 
 class UsageProblem(HoldfastError):
     """The command was called wrongly: exit code 2."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSession:
+class CommandSession(msgspec.Struct, frozen=True):
     """The global options of one command, and the app, store and client that they name."""
 
     given_url: str | None
@@ -120,6 +120,8 @@ class CommandSession:
     def redaction(self, store: Store, app: App | None = None) -> Redaction:
         """What may be shown of the store. An app that was named, or that was loaded for the URL of
         its store, says what is hidden of its jobs also before a worker has published that."""
+        from holdfast.insights.redaction import Redaction  # a worker shows nothing
+
         locator = self.given_app if self.given_url is not None else self.locator
         known = app or (None if locator is None else load_app(locator))
         return Redaction(store, None if known is None else known.registry)
@@ -144,6 +146,8 @@ class CommandSession:
         self, app: App | None = None, *, may_create: bool = False
     ) -> AsyncIterator[Client]:
         """The client of the store. With an `app` it knows the app's tasks."""
+        from holdfast.client.client import Client  # a worker has none
+
         async with self.store(may_create=may_create) as store:
             tasks = None if app is None else app.registry
             limit = None if app is None else app.settings.max_payload

@@ -7,8 +7,9 @@ the audit like any other act. What stops or ends something is asked first.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from holdfast.cli.top_sheets import names_of
 from holdfast.cli.top_views import TopView
@@ -17,8 +18,7 @@ from holdfast.insights.overview import Overview
 from holdfast.job.checks import is_fingerprint
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
+class Deed(msgspec.Struct, frozen=True):
     """One thing to do. `question` is asked first, unless it is empty; `done` is said after it."""
 
     call: Callable[[], Awaitable[object]]

@@ -7,8 +7,9 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
+
+import msgspec
 
 from holdfast.client.client import Client
 from holdfast.client.selection import FilterWords, job_filter
@@ -57,12 +58,11 @@ def _rates(
     return {what: round(number / seconds) for what, number in rates.items()}
 
 
-@dataclass(slots=True)
-class Wanted:
+class Wanted(msgspec.Struct):
     """Which jobs are listed: the filter as it was typed, and where the page begins."""
 
     where: str = ""
-    cursors: list[str] = field(default_factory=list)
+    cursors: list[str] = msgspec.field(default_factory=list)
 
     @classmethod
     def check_text(cls, where: str) -> None:

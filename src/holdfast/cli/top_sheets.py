@@ -7,9 +7,9 @@ their programs, so characters that a terminal would obey are replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from rich.cells import cell_len, set_cell_size
 from rich.text import Span, Text
 
@@ -32,8 +32,7 @@ SHORT_ID = 12
 """Characters of a job's id that are shown: its end, because ids of one second begin alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A column that is at least `least` wide and gets `share` parts of the room that is left."""
 
     name: str
@@ -42,22 +41,19 @@ class Column:
     right: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     text: str
     style: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SheetRow:
+class SheetRow(msgspec.Struct, frozen=True):
     """`key` names the thing that the row is about: a queue, a job's id, a worker's id."""
 
     key: str
     cells: tuple[Cell, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(msgspec.Struct, frozen=True):
     """One table. `note` says what it does not show, or how to get more."""
 
     columns: tuple[Column, ...]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
+import msgspec
 from rich.text import Text
 
 from holdfast.cli.output import time_text
@@ -49,16 +49,15 @@ KEYS: dict[TopView, str] = {
 KEYS_EVERYWHERE = "1-6 views  / filter  ? keys  q quit"
 
 
-@dataclass(slots=True)
-class Picture:
+class Picture(msgspec.Struct):
     """What was read, and which view of it is open."""
 
     view: TopView = TopView.OVERVIEW
-    wanted: Wanted = field(default_factory=Wanted)
-    pace: MovePace = field(default_factory=MovePace)
+    wanted: Wanted = msgspec.field(default_factory=Wanted)
+    pace: MovePace = msgspec.field(default_factory=MovePace)
     seen: Overview | None = None
     page: Page | None = None
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[Failure] = msgspec.field(default_factory=list)
     is_held: bool = False
 
     def turn_to(self, view: TopView) -> None:

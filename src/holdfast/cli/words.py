@@ -7,15 +7,15 @@ A command has the name of its verb, except where people have a shorter word: `re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from holdfast.insights.actions import Verb
 from holdfast.operations.job_verbs import JOB_VERBS, REQUEUE, RESCHEDULE
 from holdfast.operations.rows import JobVerb
 
 
-@dataclass(frozen=True, slots=True)
-class JobCommand:
+class JobCommand(msgspec.Struct, frozen=True):
     """One command of `holdfast jobs`. It passes `value` to its verb; a verb that takes a value
     and has none here gets the option `--to`."""
 
@@ -28,6 +28,9 @@ class JobCommand:
     @property
     def asks_value(self) -> bool:
         return self.row.parameter is not None and self.value is None
+
+    def with_value(self, value: object) -> JobCommand:
+        return msgspec.structs.replace(self, value=value, done=f"{self.done} to {value}")
 
 
 def _named_as(row: JobVerb) -> JobCommand:

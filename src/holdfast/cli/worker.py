@@ -8,11 +8,11 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from holdfast.cli.filters import imports_option, wait_option
 from holdfast.cli.output import complain
@@ -51,8 +51,7 @@ SLOTS = re.compile(r"[0-9]+(\+[0-9]+)?")
 logger = logging.getLogger("holdfast")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerCall:
+class WorkerCall(msgspec.Struct, frozen=True):
     """What was asked of `holdfast worker`. `options` has only what was given."""
 
     locator: str | None

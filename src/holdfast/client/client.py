@@ -35,7 +35,6 @@ from holdfast.client.workers import WorkerVerbs
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import UnknownJob
 from holdfast.events import Events
-from holdfast.handlers.registry import Handler
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, known_job_id
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from holdfast.client.telemetry import TelemetryVerbs
     from holdfast.client.voting import Voting
     from holdfast.encryption.keyring import Keyring
+    from holdfast.handlers.registry import Handler
     from holdfast.insights.explain import Explanation
     from holdfast.insights.life import Life
     from holdfast.insights.redaction import Redaction

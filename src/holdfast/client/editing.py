@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.errors import BadArguments, BadOption, PayloadTooLarge, Refused, UnknownJob
-from holdfast.handlers.registry import Handler
 from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.sealed import require_open
 from holdfast.job.state import WAITING
 from holdfast.store.contract.joining import JobsWithin
+
+if TYPE_CHECKING:
+    from holdfast.handlers.registry import Handler
 
 EDIT_ROUNDS = 10
 """How often a job is read again that moved from one waiting place to another meanwhile."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from holdfast.client.acting import Acts
-from holdfast.handlers.registry import Handler
 from holdfast.insights.actions import Noun, Verb
 from holdfast.insights.catalogue import KIND as CATALOGUE
 from holdfast.job.checks import check_name
@@ -13,6 +13,9 @@ from holdfast.operations.rows import NameVerb
 from holdfast.operations.verbs import NAME_VERBS
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.handlers.registry import Handler
 
 MOST_NAMES = 2_000
 """So many names of the catalogue are read."""

@@ -7,7 +7,8 @@ steps, so a flow that moves meanwhile may be seen half before and half after a m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from holdfast.flow.drift import drift_of, mending_of
 from holdfast.flow.errands import pages_of
@@ -18,8 +19,7 @@ from holdfast.job.state import ENDED
 from holdfast.store.contract.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class WholeFlow:
+class WholeFlow(msgspec.Struct, frozen=True):
     """A flow with its graph, and its nodes by the ids of their jobs."""
 
     flow: FlowInfo
@@ -47,8 +47,7 @@ class WholeFlow:
                 yield gate
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(msgspec.Struct, frozen=True):
     """What is wrong with the counts of a flow, in words, and what makes them right."""
 
     flow: FlowInfo

@@ -7,8 +7,9 @@ import os
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import IO
+
+import msgspec
 
 from holdfast.handlers.minder import Minder, StartedProgram
 from holdfast.job.text import clean
@@ -19,8 +20,7 @@ OWN_VARIABLES = "HOLDFAST_"
 READ_BYTES = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class Piped:
+class Piped(msgspec.Struct, frozen=True):
     """A program that runs, and this end of its streams."""
 
     program: StartedProgram

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.handlers.registry import Handler
 from holdfast.job.redacted_json import Path
 from holdfast.job.redaction import UNKNOWN, Rules
 from holdfast.store.contract.shelf import VALUE_BYTES, Document, Shelf
+
+if TYPE_CHECKING:
+    from holdfast.handlers.registry import Handler
 
 KIND = "task"
 LONGEST_DOC = 200

@@ -4,11 +4,11 @@ flow told it to stop."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from holdfast.flow.model import NodeInfo
-from holdfast.flow.whole_flow import WholeFlow
 from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
@@ -17,6 +17,9 @@ from holdfast.job.state import JobState
 from holdfast.job.ties import NODE
 from holdfast.job.what import What
 from holdfast.store.contract.reading import ReadingById
+
+if TYPE_CHECKING:
+    from holdfast.flow.whole_flow import WholeFlow
 
 ENDS_NAMED = 2
 """So many nodes at each end of a long chain are named; those between are counted."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from holdfast.flow.model import NodeInfo
 from holdfast.insights.reasons import (
@@ -22,8 +23,7 @@ from holdfast.store.contract.store import Store
 from holdfast.store.contract.workers import WorkerInfo
 
 
-@dataclass(frozen=True, slots=True)
-class NodeStatus:
+class NodeStatus(msgspec.Struct, frozen=True):
     """What a node does now, and who has to do something so that it goes on. `obstacle` is what
     stands in its way, if anything does that is not usual."""
 

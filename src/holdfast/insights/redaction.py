@@ -8,15 +8,12 @@ neither only the types of its values are shown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from holdfast.flow.model import NodeInfo
-from holdfast.handlers.registry import Handler
 from holdfast.insights.catalogue import Catalogue
-from holdfast.insights.explain import Explanation
-from holdfast.insights.life import Life, Moment
-from holdfast.insights.overview import Overview
 from holdfast.job.call import FAILED, decode_failure, encode_recorded
 from holdfast.job.record import ErrorEntry, Job, Progress
 from holdfast.job.redaction import Redactor, Rules, redact
@@ -28,6 +25,12 @@ from holdfast.store.contract.failures import Failure
 from holdfast.store.contract.operations import Operation
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.handlers.registry import Handler
+    from holdfast.insights.explain import Explanation
+    from holdfast.insights.life import Life, Moment
+    from holdfast.insights.overview import Overview
 
 
 class Redaction:
@@ -56,7 +59,9 @@ class Redaction:
             for reason in explanation.reasons
         ]
         cause = None if explanation.cause is None else (await self.nodes([explanation.cause]))[0]
-        return Explanation(await self.job(job), tuple(reasons), cause)
+        return msgspec.structs.replace(
+            explanation, job=await self.job(job), reasons=tuple(reasons), cause=cause
+        )
 
     async def life(self, life: Life) -> Life:
         """What happened to a job."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+
+import msgspec
 
 from holdfast.fleet.serving import Serving
 from holdfast.job.state import JobState
@@ -13,8 +14,7 @@ from holdfast.store.contract.store import Store
 from holdfast.store.contract.workers import WorkerInfo
 
 
-@dataclass(frozen=True)
-class Workforce:
+class Workforce(msgspec.Struct, frozen=True, dict=True):
     """All workers and all queues of a store, and the store's clock when they were read. A lapsed
     worker never counts as live, and one that drains serves nobody."""
 

@@ -10,7 +10,8 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from holdfast.logs.formats import JobFields, JsonLines, TextLines
 
@@ -18,8 +19,7 @@ LEVELS = ("debug", "info", "warning", "error")
 DEFAULT = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class LogPlan:
+class LogPlan(msgspec.Struct, frozen=True):
     """What was asked for. Without a `level` it is INFO, unless the program has chosen one."""
 
     level: str | None = None

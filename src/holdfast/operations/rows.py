@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from holdfast.errors import BadOption, Refused
 from holdfast.insights.actions import Noun, Verb
@@ -35,8 +36,7 @@ def _as_given(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """A value that a verb takes beside its target. `check` raises `BadOption`, or answers with
     the value as the store takes it."""
 
@@ -53,8 +53,7 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorVerb:
+class OperatorVerb(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the table.
 
     `done` is the verb's participle. `many`: there is a form for everything that matches a filter.
@@ -78,8 +77,7 @@ class OperatorVerb:
         return f"{self.noun}.{self.verb}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobVerb(OperatorVerb):
+class JobVerb(OperatorVerb, frozen=True, kw_only=True):
     """A verb on jobs, of one value at most.
 
     `fits` names in words the jobs that are in one of `states`. `by_default` are the states that
@@ -141,8 +139,7 @@ class JobVerb(OperatorVerb):
         return f"job {job.id} was {job.state} and has moved meanwhile: nothing was changed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameVerb(OperatorVerb):
+class NameVerb(OperatorVerb, frozen=True, kw_only=True):
     """A verb on one queue, task or schedule. `change` answers with the names that it changed; on
     queues it answers None, because a queue that is absent is made."""
 

@@ -8,7 +8,7 @@ from holdfast.background.leader import Leadership
 from holdfast.events import Events
 from holdfast.job.ids import WorkerId
 from holdfast.operations.leg import Leg, OnOperation
-from holdfast.operations.pages import MatchingPages, Pages, filter_of, row_of, value_of
+from holdfast.operations.pages import MatchingPages, Pages, filter_of, is_readable, row_of, value_of
 from holdfast.operations.undoing import UndonePages
 from holdfast.store.contract.operations import Operation, OperationId, OperationState
 from holdfast.store.contract.store import Store
@@ -28,6 +28,12 @@ class OperationRunner:
         self._store = store
         self._events = events
         self._owner = owner
+
+    async def running(self) -> list[OperationId]:
+        """What is to be worked on, oldest first. What only a newer release can read is left to its
+        workers."""
+        found = await self._store.operations.find(states=[OperationState.RUNNING])
+        return [operation.id for operation in found[::-1] if is_readable(operation.request)]
 
     async def work(
         self,

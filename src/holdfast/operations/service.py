@@ -8,17 +8,20 @@ as another holds the role of an operation, that is done every `LOOK_SECONDS` by 
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from holdfast.background.backoff import pause
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.background.woken_service import WokenService
 from holdfast.events import Events
-from holdfast.operations.pages import is_readable
-from holdfast.operations.runner import OperationRunner
-from holdfast.store.contract.operations import OperationId, OperationState
+from holdfast.store.contract.operations import OperationId
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.wakeups import Topic, Wakeup
+
+if TYPE_CHECKING:
+    from holdfast.operations.runner import OperationRunner
 
 IDLE_SECONDS = 3600.0
 """Nothing happens when it is over."""
@@ -35,9 +38,17 @@ class OperationLoop:
     def __init__(self, store: Store, events: Events, options: ReconcileOptions) -> None:
         self._store = store
         self._events = events
-        self._runner = OperationRunner(store, events, options.owner)
+        self._owner = options.owner
         self._woken = asyncio.Event()
         self._legs: dict[OperationId, asyncio.Task[None]] = {}
+
+    @cached_property
+    def _runner(self) -> OperationRunner:
+        from holdfast.operations.runner import (
+            OperationRunner,  # most workers never see an operation
+        )
+
+        return OperationRunner(self._store, self._events, self._owner)
 
     def wake(self) -> None:
         self._woken.set()
@@ -56,21 +67,16 @@ class OperationLoop:
 
     async def run_once(self) -> int:
         """Work on all operations that run, one after the other; answers how many."""
-        running = await self._running()
+        running = await self._runner.running()
         for operation_id in running:
             await self._runner.work(operation_id)
         return len(running)
 
     async def _look(self, stop: asyncio.Event) -> None:
-        for operation_id in await self._running():
+        for operation_id in await self._runner.running():
             if operation_id not in self._legs and len(self._legs) < MOST_AT_WORK:
                 leg = asyncio.create_task(self._leg(operation_id, stop))
                 self._legs[operation_id] = leg
-
-    async def _running(self) -> list[OperationId]:
-        """Oldest first. What only a newer release can read is left to its workers."""
-        found = await self._store.operations.find(states=[OperationState.RUNNING])
-        return [operation.id for operation in found[::-1] if is_readable(operation.request)]
 
     async def _leg(self, operation_id: OperationId, stop: asyncio.Event) -> None:
         try:

@@ -15,10 +15,11 @@ that would fire but exceed the cap stay due, and the next evaluation continues w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import assert_never
+
+import msgspec
 
 from holdfast.schedule.model import CatchUp, Decision, Definition
 from holdfast.schedule.rule import Times, between, bounded, shift_of, times_of
@@ -28,8 +29,7 @@ ON_TIME_SECONDS = 60.0
 """How late a plan may be with catch-up `none` when no lateness was chosen."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecidedPlan:
+class DecidedPlan(msgspec.Struct, frozen=True):
     """One plan time and what catch-up decided about it."""
 
     at: datetime
@@ -37,8 +37,7 @@ class DecidedPlan:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(msgspec.Struct, frozen=True):
     """The due plans of one scope in order of time. `more`: the cap left some for the next
     evaluation."""
 
@@ -52,8 +51,7 @@ class Due:
         return next((plan.at for plan in backwards if plan.decision is Decision.FIRED), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(msgspec.Struct, frozen=True):
     """Plans due after `since`, up to `until` (None: the pause goes on), are skipped. A plan that
     was due before the pause is not skipped: an evaluation at its time would have fired it."""
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from holdfast.errors import BadOption
 
@@ -43,8 +44,7 @@ NTH = re.compile(r"(?P<weekday>\w+?)(?P<which>L|#[1-5])")
 MOST_BACK = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One of the six fields: its values, and their names."""
 
     name: str
@@ -75,8 +75,7 @@ WEEKDAY = Field("weekday", 0, 7, WEEKDAYS)
 FIELDS = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, WEEKDAY)
 
 
-@dataclass(frozen=True, slots=True)
-class SpecialDay:
+class SpecialDay(msgspec.Struct, frozen=True):
     """A day of the month that cronsim has no form for: `day`, or `back` days before the last; with
     `nearest`, the nearest day from Monday to Friday."""
 
@@ -85,8 +84,7 @@ class SpecialDay:
     nearest: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CronText:
+class CronText(msgspec.Struct, frozen=True):
     """An expression for cronsim, always with six fields, and the days that cronsim cannot read. If
     `only_special`, its day of month stands for nothing."""
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+
+import msgspec
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
@@ -40,8 +41,7 @@ MISSING_CODE_SECONDS = 30.0
 that nobody has the code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
+class Evaluated(msgspec.Struct, frozen=True):
     """What one evaluation found: when the next plan is due, and why to evaluate before that.
 
     `more`: the cap left due plans behind. `failed`, `waiting`: plans that could not be started

@@ -12,9 +12,10 @@ before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
+
+import msgspec
 
 from holdfast.job.ids import JobId
 from holdfast.schedule.catch_up import DecidedPlan, Due
@@ -23,8 +24,7 @@ from holdfast.schedule.plan_job import PlanJobs
 from holdfast.store.contract.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class OverlapDecision:
+class OverlapDecision(msgspec.Struct, frozen=True):
     """What becomes of one plan, and which predecessors are cancelled when it fires."""
 
     decision: Decision

@@ -8,8 +8,9 @@ them; the next evaluation continues behind the last plan that was tried.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from holdfast.job.ids import JobId
 from holdfast.schedule.catch_up import too_late
@@ -24,8 +25,7 @@ Place = tuple[datetime, str]
 """The plan time and scope of an open plan: open plans are read in this order."""
 
 
-@dataclass(frozen=True, slots=True)
-class StillOpen:
+class StillOpen(msgspec.Struct, frozen=True):
     """What the tries left open: the scopes in which a plan waits, and whether any plan still fails
     to start. `tried_up_to` is set if there were more plans than one evaluation may try."""
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+import msgspec
 
 from holdfast.errors import Undecipherable
 from holdfast.handlers.registry import Mode
@@ -174,15 +175,14 @@ class Admission:
                 self._runner.dispatch([suspect])
 
 
-@dataclass(slots=True)
-class Admitted:
+class Admitted(msgspec.Struct):
     """What is to be done with the attempts of one claim. `apart` is the suspect that begins when
     it is written that the others were put off. `careful`: some of these jobs are careful ones."""
 
-    begin: list[Attempt] = field(default_factory=list)
+    begin: list[Attempt] = msgspec.field(default_factory=list)
     apart: Attempt | None = None
-    hand_back: list[Attempt] = field(default_factory=list)
-    put_off: list[tuple[Attempt, float]] = field(default_factory=list)
+    hand_back: list[Attempt] = msgspec.field(default_factory=list)
+    put_off: list[tuple[Attempt, float]] = msgspec.field(default_factory=list)
     careful: bool = False
 
 

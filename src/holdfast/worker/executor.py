@@ -12,7 +12,6 @@ from holdfast.context import Context
 from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
 from holdfast.handlers import forks
 from holdfast.handlers.exceptions import end_of, refused, value_of
-from holdfast.handlers.processes import Processes
 from holdfast.handlers.registry import LOOP, PROCESS, Mode
 from holdfast.handlers.threads import Threads
 from holdfast.job import fingerprint  # noqa: F401 - or the first failure would wait for its patterns
@@ -31,6 +30,7 @@ from holdfast.worker.attempt import LOST, Attempt, Stop, with_spent
 from holdfast.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
+    from holdfast.handlers.processes import Processes
     from holdfast.handlers.surroundings import Surroundings
 
 NOT_COMMITTED = Raised(
@@ -48,7 +48,7 @@ class Executor:
         self._options = options
         self.capacity = _capacity(options, options.total_slots)
         self._threads = Threads(self.capacity[Mode.THREAD])
-        self._processes = Processes(self.capacity[Mode.PROCESS], options.imports)
+        self._processes: Processes | None = None
         self._max_result = options.max_payload
         self._process = forks.process
         self.on_begin: Callable[[Attempt], None] | None = None
@@ -86,14 +86,16 @@ class Executor:
         on."""
         self.capacity.update(_capacity(self._options, slots))
         self._threads.resize(self.capacity[Mode.THREAD])
-        self._processes.resize(self.capacity[Mode.PROCESS])
+        if self._processes is not None:
+            self._processes.resize(self.capacity[Mode.PROCESS])
 
     def close_threads(self) -> int:
         """Let idle threads go; returns how many are still busy with a handler."""
         return self._threads.close()
 
     async def close_processes(self) -> None:
-        await self._processes.close()
+        if self._processes is not None:
+            await self._processes.close()
 
     async def _call(self, attempt: Attempt) -> End:
         job, handler = attempt.job, attempt.handler
@@ -128,6 +130,8 @@ class Executor:
         return Returned(result)
 
     async def _in_process(self, attempt: Attempt, carried: dict[str, str]) -> End:
+        if self._processes is None:
+            self._processes = self._make_processes()
         return await self._processes.run(
             attempt.handler,
             attempt.job,
@@ -136,6 +140,11 @@ class Executor:
             begin=self._beginning(attempt),
             ask=attempt.ask,
         )
+
+    def _make_processes(self) -> Processes:
+        from holdfast.handlers.processes import Processes  # most workers run nothing in children
+
+        return Processes(self.capacity[Mode.PROCESS], self._options.imports)
 
     def _beginning(self, attempt: Attempt) -> Callable[[], None]:
         """What to call when a thread or a child is free for the attempt."""

@@ -12,8 +12,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from holdfast.background.counters import LoopCounters
 from holdfast.background.service import Service
@@ -118,7 +119,7 @@ def _counted(pipeline: Pipeline) -> dict[str, int]:
 def _reconciled(loops: Mapping[str, LoopCounters]) -> dict[str, int]:
     found = {}
     for name, loop in loops.items():
-        for result, number in asdict(loop.items).items():
+        for result, number in msgspec.structs.asdict(loop.items).items():
             if number or result in ALWAYS_TOLD:
                 found[f"{OF_RECONCILERS}{name}.{result}"] = number
         found[f"{OF_RECONCILERS}{name}.errors"] = loop.errors

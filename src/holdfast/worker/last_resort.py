@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-import multiprocessing
 import os
 import sys
 import threading
@@ -71,9 +70,10 @@ class LastResort:
 
     def leave(self, code: int, why: str) -> NoReturn:
         """End the process at once. Its children are killed first: they would go on with jobs that
-        this worker has given up."""
-        for child in multiprocessing.active_children():
-            child.kill()
+        this worker has given up. Where nobody imported `multiprocessing`, there are none."""
+        if (used := sys.modules.get("multiprocessing")) is not None:
+            for child in used.active_children():
+                child.kill()
         words = threading.Thread(target=_say, args=(code, why), daemon=True)
         words.start()
         words.join(FLUSH_SECONDS)

@@ -6,15 +6,18 @@ import math
 import os
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.encryption.keyring import Keyring
+import msgspec
+
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.passing import check_labels
 from holdfast.job.serving import check_choice, is_pattern
 from holdfast.worker.slots import Slots
+
+if TYPE_CHECKING:
+    from holdfast.encryption.keyring import Keyring
 
 MOST_THREADS = 64
 OF_STEPS = ("max_steps", "max_steps_size", "max_stream_size")
@@ -28,8 +31,7 @@ def own_name() -> str:
     return f"{platform.node() or 'localhost'}-{os.getpid()}"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
+class WorkerOptions(msgspec.Struct, frozen=True):
     """How one worker works. Times are seconds.
 
     `queues` gives each queue its slots; `Worker.resize` may change them later. A pattern such as
@@ -58,7 +60,7 @@ class WorkerOptions:
     patience: float = 5.0
     stuck_share: float = 0.5
     max_block: float | None = None
-    name: str = field(default_factory=own_name)
+    name: str = msgspec.field(default_factory=own_name)
     threads: int | None = None
     processes: int | None = None
     batch: int = 500
@@ -77,7 +79,7 @@ class WorkerOptions:
     @classmethod
     def of(cls, queues: Mapping[str, int | Slots], options: Mapping[str, Any]) -> WorkerOptions:
         """From options by name, as a caller gave them."""
-        known = [each.name for each in fields(cls) if each.name != "queues"]
+        known = [name for name in cls.__struct_fields__ if name != "queues"]
         for name in options:
             if name not in known:
                 raise BadOption("option of a worker", f"one of {', '.join(known)}", name)
@@ -96,8 +98,8 @@ class WorkerOptions:
         checks.texts("imports", self.imports, 512, "imports")
         only = check_labels("only", self.only)
         labels = check_labels("labels", self.labels) | only
-        object.__setattr__(self, "only", tuple(sorted(only)))
-        object.__setattr__(self, "labels", tuple(sorted(labels)))
+        msgspec.structs.force_setattr(self, "only", tuple(sorted(only)))
+        msgspec.structs.force_setattr(self, "labels", tuple(sorted(labels)))
         if self.max_block is not None and self.max_block != math.inf:
             checks.seconds("max_block", self.max_block, least=0.1)
         checks.share("stuck_share", self.stuck_share)

@@ -15,12 +15,13 @@ import socketserver
 import sys
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from holdfast.errors import BadOption, HoldfastError
 from holdfast.telemetry.metrics import Family
@@ -41,8 +42,7 @@ PATHS: Mapping[str, str] = {"/live": "live", "/ready": "ready", "/startup": "sta
 PAGES = ("/metrics", "/metrics/store", "/scale")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """Where probes are answered. Port 0 lets the system choose one."""
 
     host: str

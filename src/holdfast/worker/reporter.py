@@ -5,13 +5,14 @@ A thread of its own does it, so that a blocked event loop is told too.
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
+
+import msgspec
 
 from holdfast.worker.health import PRIVATE, AskHealth
 
@@ -66,7 +67,7 @@ class ToParent:
 
     def __call__(self, health: Mapping[str, object]) -> None:
         shown = {key: value for key, value in health.items() if key not in PRIVATE}
-        line = json.dumps(shown).encode() + b"\n"
+        line = msgspec.json.encode(shown) + b"\n"
         try:
             self._line.send(line, socket.MSG_DONTWAIT)
         except OSError as error:  # no room, or no parent any more: then the child leaves by itself

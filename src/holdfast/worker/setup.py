@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from holdfast.background.outage import Outage
 from holdfast.background.replicas import Replicas
@@ -12,8 +12,7 @@ from holdfast.store.contract.store import Store
 from holdfast.worker.options import WorkerOptions
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSetup:
+class WorkerSetup(msgspec.Struct, frozen=True):
     """The same store, tasks, options and events for all parts of a worker. They also share one
     `outage`, so that a store out of reach is reported once, whichever part notices it first."""
 

@@ -6,18 +6,28 @@ holds: one that somebody wrote into the store without a key is reported.
 
 from __future__ import annotations
 
-from holdfast.encryption.keyring import Keyring
-from holdfast.encryption.signing import Signer
+from typing import TYPE_CHECKING
+
 from holdfast.events import Events
 from holdfast.job.requests import CheckVotes, SignTokens, TokensSigned, VotesChecked
 from holdfast.job.vote import Invited, Vote
+
+if TYPE_CHECKING:
+    from holdfast.encryption.keyring import Keyring
+    from holdfast.encryption.signing import Signer
+
+
+def _signer(keys: Keyring) -> Signer:
+    from holdfast.encryption.signing import Signer  # most programs have no keys
+
+    return Signer(keys)
 
 
 class VoteAnswers:
     """Signs and checks for the handlers of one worker. Threads may share it."""
 
     def __init__(self, keys: Keyring | None, events: Events) -> None:
-        self._signer = None if keys is None else Signer(keys)
+        self._signer = None if keys is None else _signer(keys)
         self._events = events
 
     def sign(self, job: str, request: SignTokens) -> TokensSigned:

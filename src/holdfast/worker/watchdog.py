@@ -9,7 +9,8 @@ import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from holdfast.events import Events
 from holdfast.store.contract.store import Store
@@ -17,8 +18,7 @@ from holdfast.store.contract.store import Store
 FRAMES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Frozen:
+class Frozen(msgspec.Struct, frozen=True):
     """A loop that was given up. `leaving`: the worker was told to leave and its time was over, so
     no handler is to blame. Otherwise the loop was blocked for too long."""
 

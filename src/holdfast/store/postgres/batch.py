@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
+
+import msgspec
 
 from holdfast.job.ids import JobId
 from holdfast.job.policy import readable_part
@@ -19,8 +20,7 @@ class RunsScripts(Protocol):
     def fetch(self, verb: str, *values: object) -> Awaitable[Sequence[Any]]: ...
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(msgspec.Struct):
     """Where a batch is written, and what became of its jobs so far.
 
     `key_wait` bounds the wait for a unique key that an open transaction holds, in the server's own
@@ -31,8 +31,8 @@ class Batch:
     now: datetime | None
     channel: str
     key_wait: str
-    answers: dict[JobId, Inserted] = field(default_factory=dict)
-    owners: dict[JobId, tuple[str, str]] = field(default_factory=dict)
+    answers: dict[JobId, Inserted] = msgspec.field(default_factory=dict)
+    owners: dict[JobId, tuple[str, str]] = msgspec.field(default_factory=dict)
 
     async def acknowledge(self, jobs: Sequence[NewJob], there: Sequence[NewJob]) -> None:
         """All were created but those that were `there` already: their bodies say whose they are."""

@@ -12,8 +12,9 @@ import math
 import random
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
+
+import msgspec
 
 from holdfast.flow.inputs import decode_inputs, only_results
 from holdfast.job.ids import JobId, WorkerId
@@ -38,16 +39,14 @@ WIDER, WIDENED_AT_MOST = 4, 5
 left to the next claim."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """One scan: what it took, and the queues of which it skipped a part."""
 
     found: list[Record]
     skipped: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """What a worker asks for, and the numbers of the statements so far that may have given it
     jobs."""
 

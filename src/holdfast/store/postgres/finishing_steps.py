@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import repeat
 from operator import attrgetter
 
@@ -39,15 +38,13 @@ LEASE_TRY_SECONDS = 0.1
 statement, but a caller's own transaction may lock it for long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reclaim:
+class Reclaim(msgspec.Struct, frozen=True):
     """Only jobs of workers that are gone or lapsed are moved, on the word of this worker."""
 
     by: WorkerInfo | None
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(msgspec.Struct):
     """The moves of one batch, no two of one job: plain successes, those that give permits back,
     those of nodes, and all others."""
 
@@ -60,16 +57,15 @@ class Asked:
     """Whether flows that others have locked are passed by."""
 
 
-@dataclass(slots=True)
-class Moved:
+class Moved(msgspec.Struct):
     """What the steps of one batch have done so far: the verdicts of accepted moves, the queue of
     each job that the guarded moves took from its place, the buckets that counted it, the receipts
     of all their leases, and which limits are defined of those that throttled jobs name."""
 
-    verdicts: dict[JobId, Verdict] = field(default_factory=dict)
-    queues: dict[JobId, str] = field(default_factory=dict)
-    buckets: dict[JobId, str] = field(default_factory=dict)
-    receipts: list[str] = field(default_factory=list)
+    verdicts: dict[JobId, Verdict] = msgspec.field(default_factory=dict)
+    queues: dict[JobId, str] = msgspec.field(default_factory=dict)
+    buckets: dict[JobId, str] = msgspec.field(default_factory=dict)
+    receipts: list[str] = msgspec.field(default_factory=list)
     defined: frozenset[str] = frozenset()
 
 

@@ -4,7 +4,6 @@ nodes are copied, unless they come over a caller's own connection: its driver ma
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
@@ -40,14 +39,13 @@ Edges = list[tuple[JobId, int]]
 """The nodes that wait for one node, each with 32 × the number of its gate + the ends that win."""
 
 
-@dataclass(slots=True)
-class Added:
+class Added(msgspec.Struct):
     """What is to be written. `edges` are by upstream, in whose row they lie."""
 
-    nodes: list[tuple[FlowId, NewNode]] = field(default_factory=list)
-    gates: Rows = field(default_factory=list)
-    edges: dict[JobId, Edges] = field(default_factory=dict)
-    graphs: Rows = field(default_factory=list)
+    nodes: list[tuple[FlowId, NewNode]] = msgspec.field(default_factory=list)
+    gates: Rows = msgspec.field(default_factory=list)
+    edges: dict[JobId, Edges] = msgspec.field(default_factory=dict)
+    graphs: Rows = msgspec.field(default_factory=list)
 
     def add_nodes(self, flow: FlowId, nodes: Sequence[NewNode], first: int = 0) -> None:
         for node in nodes:

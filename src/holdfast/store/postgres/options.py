@@ -13,8 +13,9 @@ Options of ours ride in the query string beside those of the driver:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+
+import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.store.url_options import flag, number
@@ -23,8 +24,7 @@ _SCHEMA = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 _OURS = frozenset({"schema", "pool_size", "statement_timeout", "key_timeout", "pooler", "listen"})
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """A parsed URL. `dsn` holds the password and is never shown; `where` never holds it."""
 
     dsn: str

@@ -9,7 +9,8 @@ would each count the gate without the other's end, and nobody would open it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from holdfast.flow.model import CASCADE_LIMIT, FlowId
 from holdfast.job.ids import JobId
@@ -23,8 +24,7 @@ transaction may lock it for long. Then the ends of this flow's nodes are refused
 not held up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settling:
+class Settling(msgspec.Struct, frozen=True):
     """What is to be settled. `are_new`: the ended nodes counted as live until now; if not, only
     their edges to gates of `gated` nodes from number `first` on are counted, and all edges of ends
     that nobody has counted. `idle`: those of them that were blocked. `judge`: flows that may have

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -188,15 +187,14 @@ class ValkeyClaiming(ValkeyVerbs):
         return heads
 
 
-@dataclass
-class Heads:
+class Heads(msgspec.Struct):
     """The first jobs of each queue in all partitions: age or priority, priority, member and
     partition. Of queues whose jobs age these are all jobs, and of others those without limits.
     `limits_matter`: jobs with limits may begin."""
 
     limits_matter: bool
-    aged: set[str] = field(default_factory=set[str])
-    lines: dict[str, list[tuple[float, float, bytes, int]]] = field(default_factory=dict)
+    aged: set[str] = msgspec.field(default_factory=set[str])
+    lines: dict[str, list[tuple[float, float, bytes, int]]] = msgspec.field(default_factory=dict)
 
     def shares(self, wants: Wants) -> dict[int, Wants]:
         """How many jobs of each queue every partition should give."""

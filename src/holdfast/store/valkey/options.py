@@ -18,9 +18,10 @@ Options ride in the query string:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.store.url_options import flag, number
@@ -37,13 +38,12 @@ _TLS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """A parsed URL. `where` may be shown to people: it never holds the password."""
 
     hosts: tuple[tuple[str, int], ...]
     username: str | None
-    password: str | None = field(repr=False)
+    password: str | None
     database: int
     tls: bool
     tls_settings: dict[str, Any]
@@ -55,6 +55,9 @@ class Options:
     timeout: float
     listen: bool
     where: str
+
+    def __repr__(self) -> str:
+        return f"Options({self.where!r})"
 
     @classmethod
     def of(cls, url: str) -> Options:

@@ -29,7 +29,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
@@ -58,8 +57,7 @@ NAMES_CAPTURED = 60  # of the functions around it, at most: Lua allows no more
 _pack = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(msgspec.Struct, frozen=True):
     """One verb: its text, its digest, and what it must be given."""
 
     verb: str

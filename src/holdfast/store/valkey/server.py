@@ -7,9 +7,9 @@ them shows is called unknown.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from redis import exceptions
 from redis.asyncio.cluster import RedisCluster
 
@@ -21,8 +21,7 @@ OLDEST = (6, 2)
 ASK_EVERY_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(msgspec.Struct, frozen=True):
     """One node as it is set up."""
 
     version: str

@@ -9,15 +9,15 @@ import pwd
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 # "nobody" exists everywhere; "postgres" wherever a package made it, and reads better in `ps`.
 UNPRIVILEGED = ("postgres", "nobody", "daemon")
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """The user and group a server's programs are started as; None where they are the caller's."""
 
     uid: int | None = None

@@ -5,9 +5,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+import msgspec
 
 OLDEST_POSTGRES = 14
 CHOICE_VARIABLE = "HOLDFAST_TEST_POSTGRES"
@@ -35,8 +36,7 @@ class NoServer(RuntimeError):
         self.looked = looked
 
 
-@dataclass(frozen=True, slots=True)
-class PostgresBinaries:
+class PostgresBinaries(msgspec.Struct, frozen=True):
     """A folder that holds all the programs a throwaway Postgres needs."""
 
     folder: Path

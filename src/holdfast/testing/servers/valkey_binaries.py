@@ -7,9 +7,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+import msgspec
 
 from holdfast.testing.servers.binaries import NoServer
 
@@ -23,8 +24,7 @@ WHEELS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ValkeyBinary:
+class ValkeyBinary(msgspec.Struct, frozen=True):
     """One server program; Valkey and Redis are started alike."""
 
     program: Path
