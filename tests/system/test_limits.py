@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import App, Concurrency, Context, Throttled
 from holdfast.background.options import ReconcileOptions
+from holdfast.cli import limits
 from holdfast.clock import ManualClock
 from holdfast.declaring.tasks import Tasks
 from holdfast.errors import BadOption
@@ -424,6 +425,24 @@ async def seeded(scene: Scene) -> JobId:
     job = await scene.enqueue(**through("tenant:acme"))
     assert await scene.claim(1) == []
     return job
+
+
+async def many_keys(scene: Scene) -> None:
+    await limited(scene, tenant=1)
+    for n in range(5):
+        await begun(scene, 1, f"tenant:{n}")
+
+
+def test_a_list_of_limits_says_how_many_keys_it_has_looked_at(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.seed(many_keys)
+    monkeypatch.setattr(limits, "BUCKETS_PAGE", 2)
+    assert "  5 run " in desk.on_store("limits", "list").out
+    monkeypatch.setattr(limits, "BUCKETS_LOOKED_AT", 3)
+    assert "  4 run by the first 4  " in desk.on_store("limits", "list").out
+    [shown] = desk.json("limits", "list")["limits"]
+    assert (shown["buckets"], shown["looked_at"], shown["in_use"]) == (5, 4, 4)
 
 
 def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:

@@ -17,9 +17,12 @@ from holdfast.cli.limits_view import (
 )
 from holdfast.cli.program import limits_group
 from holdfast.cli.target import CommandSession, UsageProblem
+from holdfast.client.client import Client
 from holdfast.limits.model import BucketInfo
 
-BUCKETS_SHOWN = 1_000
+BUCKETS_LOOKED_AT = 20_000
+"""Of how many buckets of each limit a list sums up what they count: a second's work."""
+BUCKETS_PAGE = 1_000
 HOLDERS_SHOWN = 20
 ACTS_SHOWN = 10
 
@@ -32,11 +35,20 @@ async def list_limits(session: CommandSession, names: tuple[str, ...]) -> None:
         limits = await client.limits.all(*names)
         for name in names:
             _require_one(name, any(one.name == name for one in limits))
-        buckets = {
-            one.name: await client.limits.buckets(one.name, page=BUCKETS_SHOWN) for one in limits
-        }
+        buckets = {one.name: await _some_buckets(client, one.name) for one in limits}
     documents = [limit_document(one, buckets[one.name]) for one in limits]
     session.answer({"limits": documents}, lambda: draw_limits(limits, buckets))
+
+
+async def _some_buckets(client: Client, limit: str) -> list[BucketInfo]:
+    found: list[BucketInfo] = []
+    while len(found) < BUCKETS_LOOKED_AT:
+        behind = found[-1].name if found else None
+        page = await client.limits.buckets(limit, page=BUCKETS_PAGE, after=behind)
+        found += page
+        if len(page) < BUCKETS_PAGE:
+            break
+    return found
 
 
 def _require_one(name: str, found: bool) -> None:

@@ -28,7 +28,7 @@ def limit_document(limit: LimitInfo, buckets: list[BucketInfo]) -> dict[str, Any
     sums = {
         field: sum(getattr(one, field) for one in last) for field in ("in_use", "spent", "added")
     }
-    sums["waiting"] = sum(one.waiting for one in buckets)
+    sums |= {"waiting": sum(one.waiting for one in buckets), "looked_at": len(buckets)}
     return document | {"settings": shown(limit.settings), **sums, "opens_in": _opens_in(buckets)}
 
 
@@ -58,12 +58,13 @@ def draw_limits(
         last = _last_of_paths(one.settings, some)
         waiting = sum(bucket.waiting for bucket in some)
         opens = _opens_in(some)
+        part = f" by the first {len(some):,}" if len(some) < one.buckets else ""
         table.add_row(
             one.name,
             _settings_text(one.settings),
             f"{one.buckets:,}",
-            _used(one.settings, last),
-            f"{waiting:,}",
+            _used(one.settings, last) + part,
+            f"{waiting:,}" + ("+" if part else ""),
             "" if opens is None else f"in {duration_text(opens)}",
             _standing(one, some),
         )
