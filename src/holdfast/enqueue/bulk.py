@@ -1,8 +1,9 @@
 """Many calls on their way to the store: made into jobs in steps, written in chunks.
 
 A chunk is written while the next one is made, because the store and this program seldom need the
-same processor. After each step the event loop gets a turn: the write needs it, and so does the rest
-of the program.
+same processor. SQLite writes in a thread of this program, which mostly waits for the interpreter
+until the next chunk is made: there one comes after the other. After each step the event loop gets a
+turn: the write needs it, and so does the rest of the program.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Serving:
 
 
 def _by_choices(workers: Iterable[WorkerInfo]) -> dict[tuple[str, ...], list[WorkerInfo]]:
-    """The workers that may claim. Most of them name the same queues as others."""
+    """The workers that may claim, by what they serve: most of them serve the same as others."""
     found: dict[tuple[str, ...], list[WorkerInfo]] = {}
     for worker in workers:
         if worker.available:
@@ -46,9 +46,9 @@ def _by_choices(workers: Iterable[WorkerInfo]) -> dict[tuple[str, ...], list[Wor
 
 
 class Unserved(msgspec.Struct, frozen=True, order=True):
-    """A queue that no worker serves, a task that none of those knows that serve its queue, or jobs
-    of a task that need `labels` which none of those has, or that need none, while all of those take
-    `only` jobs that do."""
+    """What no worker serves: a queue; a task that no worker of its queue knows; or jobs of a task
+    which the workers that know it leave. They leave jobs that need `labels` which none of them has,
+    and jobs that need no label if all of them take `only` jobs that need some."""
 
     queue: str
     task: str | None = None

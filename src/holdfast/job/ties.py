@@ -1,8 +1,9 @@
 """What ties a job to anything but itself.
 
 A job without ties is plain: a store may insert and end it by a shorter way, because nothing else
-has to change with it. A job with any tie takes the general way. The ties lie on the job's narrow
-row and travel with it: ready → lease → `Claimed` → `Transition`.
+has to change with it. A job with ties takes the general way, but for successes that a predicate of
+`Transition` names. The ties lie on the job's narrow row and travel with it: ready → lease →
+`Claimed` → `Transition`.
 """
 
 from __future__ import annotations

@@ -39,12 +39,12 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     happens: the attempt was taken from its worker, and a late write by that worker must find a
     newer fence. A move to scheduled is due after `delay` by the store's clock, or at `run_at`. An
     ended job is kept for `keep_for` seconds, None for ever. `ties` are those of the job: a store
-    takes a shorter way only for a job without any. `drains` names a limit: the bucket of it that
-    the job passes is shut for `delay`; if there is no such limit, the queue cools down as long.
-    `why` is the word for a move to a live state.
-    `by` names the operator who asked for the move. `steps` are records of the attempt that are
-    written with its end. `spent` is what the attempt has spent of budgets in all, by limit. An
-    attempt that has not `begun` gives back what rates have counted.
+    takes a shorter way only where one of the predicates `is_plain_success…` allows it. `drains`
+    names a limit: the bucket of it that the job passes is shut for `delay`; if there is no such
+    limit, the queue cools down as long. `why` is the word for a move to a live state. `by` names
+    the operator who asked for the move. `steps` are records of the attempt that are written with
+    its end. `spent` is what the attempt has spent of budgets in all, by limit. An attempt that has
+    not `begun` gives back what rates have counted.
     """
 
     id: JobId

@@ -5,5 +5,6 @@ gives a job only if every bucket of the job has room, and counts it in all of th
 write. The job's lease lists what was counted: whoever ends the lease gives back exactly that, once,
 under the fence.
 
-`model` has the words, `admission` the arithmetic.
+`model` has the words, `admission` the arithmetic of buckets with that of `rates` and `periods`, and
+`turns` says whose turn it is. `showing` makes what operators see.
 """

@@ -28,10 +28,10 @@ class Bucket(msgspec.Struct):
 
     `has_own`: it has settings of its own, an override. `in_use`: what the leases that name it cost.
     `needs`: what the first job of the first line costs that is parked here and can ever pass.
-    A budget has `spent` so much in the period that began at `since`, less what was added to it in
-    this period, which is the one of its `slices` that has the number `since`. The meter of a rate
-    with a burst stood at `spent` at the moment `since`, and a permit had `scale` parts. A window
-    has counted `slices` by their numbers, each `scale` long.
+    A budget has `spent` so much in the period that began at `since`, less what operators added to
+    it in this period: that is `slices[since]`. The meter of a rate with a burst stood at `spent` at
+    the moment `since`, and a permit had `scale` parts. A window has counted `slices` by their
+    numbers, each `scale` long.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Bucket(msgspec.Struct):
         return self.settings.largest
 
     def most_passing(self, now: int) -> int:
-        """Whose cost is above it stands aside. That is nobody where nothing passes at all."""
+        """A job that costs more stands aside. Where nothing passes at all, no job does."""
         return self.largest(now) or ROOMY
 
     def never_fits(self, cost: int, now: int, *, is_parent: bool = False) -> bool:

@@ -204,7 +204,8 @@ class BucketInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Miscount(msgspec.Struct, frozen=True):
-    """A bucket whose count was not that of the leases; it has been corrected."""
+    """A bucket that `counted` other than the leases that name it, which `held` so much. A recount
+    that mends has corrected it."""
 
     bucket: str
     counted: int

@@ -13,7 +13,8 @@ it.
    for all `timeouts`, and the handlers that are `stuck`.
 5. `executor` runs the handler (`holdfast.handlers`) and turns its end into a transition. What the
    handler asks for while it runs is answered in `answering`.
-6. `finisher` writes transitions in batches, and tells its listeners how the store answered.
+6. `finisher` writes transitions in batches. When the store has answered, its `listeners` hear of
+   it; `taken_ends` judges the ends that handlers wrote in their own transactions.
 
 `pipeline` puts these parts together; `setup` is what all of them share. `worker` starts and stops
 a pipeline. `identity` is the worker's name at the store, and `heartbeat` keeps its lease alive.
@@ -33,7 +34,7 @@ a pipeline. `identity` is the worker's name at the store, and `heartbeat` keeps 
 - A handler does not stop: it keeps its slot and is *stuck*. If too many are, the worker leaves.
 - A handler blocks the event loop: `watchdog` sees it from the heartbeat's thread, and `rescue`
   saves the ends and jobs of the others. `last_resort` ends the process if nothing else can.
-- The worker is told to stop (`os_signals`): `leaving` lets handlers finish, and hands the rest
-  back.
+- The worker is told to stop (`os_signals`; `notice` keeps by whom): `leaving` lets handlers finish,
+  and hands the rest back.
 - The process dies: its lease lapses, and a reconciler takes its jobs (`holdfast.reconcile`).
 """

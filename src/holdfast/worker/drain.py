@@ -132,9 +132,9 @@ async def _needing(
     labels: tuple[str, ...],
     only: tuple[str, ...],
 ) -> int:
-    """How many jobs that may begin need all of `only`, and no other labels than these. Who has all
-    labels but some leaves those jobs that need one of these; the jobs that need each of them are
-    counted by inclusion and exclusion."""
+    """How many jobs that may begin need all labels of `only`, and none but `labels`. A worker
+    without some of its labels leaves the jobs that need one of those. The store counts these for
+    each choice of labels, and by inclusion and exclusion that gives the jobs that need all."""
     needing = 0
     for size in range(len(only) + 1):
         for without in combinations(only, size):

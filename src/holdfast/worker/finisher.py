@@ -65,7 +65,8 @@ class Finisher:
 
     `on_room` is called after each flush: there may be room for more ends. `on_given_up` is
     called when an end could not be written at all, so that its job may look as if it still ran.
-    `send` gives ends to the store; the fetcher may send a claim along.
+    `send` gives ends to the store. The fetcher puts another function in its place, which may bring
+    the next node along (`HandOvers`).
     """
 
     def __init__(self, setup: WorkerSetup, meter: Meter) -> None:

@@ -31,7 +31,7 @@ NAMES = {
 
 class Observed:
     """What subscribers of job events want to know of an attempt, while there are any. Times are on
-    the loop's clock. `error` is what the handler raised in this process."""
+    the monotonic clock. `error` is what the handler raised in this process."""
 
     __slots__ = ("began", "error", "over")
 

@@ -1,4 +1,4 @@
-"""The one task that every worker knows by itself: it makes the elements of a map."""
+"""A task that every worker knows by itself: it makes the elements of a map."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ class Finishing(Protocol):
         as if one after the other: of two moves of one job in a batch the first wins.
 
         A move that `TRANSITIONS` does not know raises `IllegalMove`, and nothing of the batch
-        is applied. A move of a job with ties (`Transition.ties`) never takes a shorter way.
+        is applied. A move takes a shorter way only if `Transition.is_plain_success` says that it
+        may, or the same of a node or of a job with permits.
 
         A running job whose cancel was asked for meanwhile does not go on: a move of it to a
         live state is applied as an end, cancelled "on request" and kept as its policy says.
