@@ -144,6 +144,14 @@ def test_a_worker_imports_neither_verbs_nor_what_only_some_tasks_need(tmp_path: 
     assert found & (NOT_OF_WORKERS | OTHER_STORES) == set()
 
 
+def test_one_server_of_valkey_is_spoken_to_without_the_driver(tmp_path: Path) -> None:
+    """The driver takes as long to import as the rest of a worker. Clusters need it."""
+    server = "from holdfast.store.open import open_store; open_store('valkey://localhost')"
+    found = imported_by(server, tmp_path)
+    assert {"holdfast.store.valkey.store", "hiredis"} <= found
+    assert found & {"redis", "holdfast.store.postgres", "holdfast.store.sqlite"} == set()
+
+
 def test_the_help_imports_no_command(tmp_path: Path) -> None:
     found = imported_by_command(tmp_path, "--help")
     commands = {f"holdfast.cli.{name}" for one in COMMANDS.values() for name in one.modules}

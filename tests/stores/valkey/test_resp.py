@@ -7,10 +7,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from redis import exceptions
 
 from holdfast.store.valkey.clients import Direct
-from holdfast.store.valkey.resp import Connection
+from holdfast.store.valkey.resp import Connection, ResponseError
 
 PATIENCE = 5.0
 
@@ -66,7 +65,7 @@ async def test_answers_go_to_those_who_asked_in_their_order(peer: Peer) -> None:
     peer.say(b"$1\r\n0\r\n$1\r")
     peer.say(b"\n1\r\n$1\r\n2\r\n")
     assert await asyncio.gather(*asked) == [b"0", b"1", b"2"]
-    connection.cut(exceptions.ConnectionError())
+    connection.cut(ConnectionError())
 
 
 async def test_a_caller_that_gives_up_leaves_the_next_its_own_answer(peer: Peer) -> None:
@@ -76,7 +75,7 @@ async def test_a_caller_that_gives_up_leaves_the_next_its_own_answer(peer: Peer)
     await peer.heard.get()
     peer.say(b"+gone\r\n+stays\r\n")
     assert await stays == b"stays"
-    connection.cut(exceptions.ConnectionError())
+    connection.cut(ConnectionError())
 
 
 async def test_an_error_is_raised_where_its_command_was_asked(peer: Peer) -> None:
@@ -84,10 +83,10 @@ async def test_an_error_is_raised_where_its_command_was_asked(peer: Peer) -> Non
     wrong, right = connection.ask(("NONSENSE",)), connection.ask(("PING",))
     await peer.heard.get()
     peer.say(b"-ERR unknown command\r\n+PONG\r\n")
-    with pytest.raises(exceptions.ResponseError, match="unknown command"):
+    with pytest.raises(ResponseError, match="unknown command"):
         await wrong
     assert await right == b"PONG"
-    connection.cut(exceptions.ConnectionError())
+    connection.cut(ConnectionError())
 
 
 async def test_a_line_that_stays_silent_is_cut_and_all_who_wait_are_told(peer: Peer) -> None:
@@ -95,7 +94,7 @@ async def test_a_line_that_stays_silent_is_cut_and_all_who_wait_are_told(peer: P
     waiting = [connection.ask(("PING",)) for _ in range(3)]
     told = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(one) for one in told] == [TimeoutError] * 3
-    with pytest.raises(exceptions.ConnectionError):
+    with pytest.raises(ConnectionError):
         await connection.ask(("PING",))
 
 
@@ -104,7 +103,7 @@ async def test_a_closed_line_fails_those_who_wait_on_it(peer: Peer) -> None:
     waiting = connection.ask(("PING",))
     await peer.heard.get()
     peer._writers[-1].close()
-    with pytest.raises(exceptions.ConnectionError, match="closed"):
+    with pytest.raises(ConnectionError, match="closed"):
         await waiting
 
 
@@ -123,7 +122,7 @@ async def test_a_master_that_became_a_replica_is_left(peer: Peer) -> None:
     refused = asyncio.create_task(client.execute_command("SET", "a", "b"))
     await peer.heard.get()
     peer.say(b"-READONLY You can't write against a read only replica.\r\n")
-    with pytest.raises(exceptions.ResponseError, match="READONLY"):
+    with pytest.raises(ResponseError, match="READONLY"):
         await refused
     again = asyncio.create_task(client.execute_command("SET", "a", "b"))
     await peer.heard.get()

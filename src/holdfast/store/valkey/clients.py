@@ -1,7 +1,9 @@
 """Making clients: to one server, to the master that sentinels name, or to a cluster.
 
 One server is spoken to over a connection of our own (`resp.py`), which costs a third of what the
-driver's client does. The slots, moved keys and failing nodes of a cluster are left to the driver.
+driver's client does. The slots, moved keys and failing nodes of a cluster are left to the driver
+(`driver.py`), which is imported for nothing else: that takes as long as all other imports of a
+worker together.
 """
 
 from __future__ import annotations
@@ -12,15 +14,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from ssl import SSLContext
 from typing import Any
 
-from redis import exceptions
-from redis.asyncio.cluster import ClusterNode, RedisCluster
-from redis.asyncio.connection import RedisSSLContext
-from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
-from redis.backoff import NoBackoff
-
 from holdfast.store.valkey.options import Options
-from holdfast.store.valkey.resp import Connection, Heard
+from holdfast.store.valkey.resp import Connection, Heard, ResponseError
 
 CONNECT_TIMEOUT = 10.0
 
@@ -50,10 +45,10 @@ class Direct:
             connection = await self._connected()
         try:
             return await connection.ask(words)
-        except exceptions.ResponseError as error:
+        except ResponseError as error:
             if "READONLY" in str(error):
                 # The master has become a replica. The next call asks which server is master.
-                connection.cut(exceptions.ConnectionError("the master became a replica"))
+                connection.cut(ConnectionError("the master became a replica"))
             raise
 
     async def scan_iter(self, match: str, count: int) -> AsyncIterator[bytes]:
@@ -69,7 +64,7 @@ class Direct:
             self._dialing.cancel()
             await asyncio.wait((self._dialing,))
         if self._connection is not None:
-            self._connection.cut(exceptions.ConnectionError("the store is closed"))
+            self._connection.cut(ConnectionError("the store is closed"))
 
     async def _connected(self) -> Connection:
         """All callers that need a connection wait for one attempt to make it."""
@@ -131,7 +126,7 @@ class Clients:
         try:
             await self._greet(connection, role)
         except BaseException:  # also when the caller is cancelled: no connection may be left
-            connection.cut(exceptions.ConnectionError("the server did not let us in"))
+            connection.cut(ConnectionError("the server did not let us in"))
             raise
         return connection
 
@@ -146,32 +141,16 @@ class Clients:
 
     async def _master(self) -> tuple[str, int]:
         if self._sentinel is None:
-            timeouts = {"socket_timeout": None, "socket_connect_timeout": CONNECT_TIMEOUT}
-            self._sentinel = Sentinel(  # type: ignore[no-untyped-call]  # the driver has no types here
-                self._options.hosts, sentinel_kwargs=timeouts
-            )
+            from holdfast.store.valkey.driver import make_sentinel
+
+            self._sentinel = make_sentinel(self._options, CONNECT_TIMEOUT)
         host, port = await self._sentinel.discover_master(self._options.sentinel)
         return str(host), int(port)
 
     def _of_cluster(self, role: str, size: int) -> Client:
-        """The driver is told to repeat nothing, and to measure no time once it is connected:
-        `Connections.run` measures a call as a whole. With the driver's own timeout, which wraps
-        every write in `wait_for`, a cancelled heartbeat was seen to go on."""
-        options = self._options
-        return RedisCluster(
-            startup_nodes=[ClusterNode(host, port) for host, port in options.hosts],
-            max_connections=size,
-            username=options.username,
-            password=options.password,
-            socket_timeout=None,
-            socket_connect_timeout=CONNECT_TIMEOUT,
-            socket_keepalive=True,
-            retry=Retry(NoBackoff(), 0),
-            client_name=_name(role),
-            protocol=2,
-            ssl=options.tls,
-            **options.tls_settings,
-        )
+        from holdfast.store.valkey.driver import make_cluster
+
+        return make_cluster(self._options, _name(role), size, CONNECT_TIMEOUT)
 
 
 def _name(role: str) -> str:
@@ -179,10 +158,8 @@ def _name(role: str) -> str:
 
 
 def _tls(options: Options) -> SSLContext | None:
-    """Read these settings as the driver does, so that they mean the same for a cluster."""
     if not options.tls:
         return None
-    settings: dict[str, Any] = {"cert_reqs": "required", "check_hostname": True}
-    for name, value in options.tls_settings.items():
-        settings[name.removeprefix("ssl_")] = value
-    return RedisSSLContext(**settings).get()
+    from holdfast.store.valkey.driver import make_tls
+
+    return make_tls(options)

@@ -12,7 +12,7 @@ met any other row as well must never become a `RowRefused`.
 
 from __future__ import annotations
 
-from redis import exceptions
+import sys
 
 from holdfast.errors import (
     AccessRefused,
@@ -21,6 +21,7 @@ from holdfast.errors import (
     StoreRefuses,
     StoreUnavailable,
 )
+from holdfast.store.valkey.resp import ResponseError
 
 # Errors from inside a script arrive as plain text, and each release words them in its own way.
 _PASSING = (
@@ -45,32 +46,31 @@ _OF_THE_ROW = (
     "string exceeds maximum allowed size",
     "invalid bulk length",
 )
-_AWAY = (
-    exceptions.ConnectionError,
-    exceptions.TimeoutError,
-    exceptions.ClusterError,
-    exceptions.RedisClusterException,
-    TimeoutError,
-    OSError,
-)
-_MISCONFIGURED = (
-    exceptions.AuthenticationError,
-    exceptions.AuthorizationError,
-    exceptions.NoPermissionError,
-)
+
+
+def _of_driver(*names: str) -> tuple[type[Exception], ...]:
+    """These errors of the driver. There are none where the driver was never imported, which only
+    clusters, sentinels and TLS need."""
+    driver = sys.modules.get("redis.exceptions")
+    return () if driver is None else tuple(getattr(driver, name) for name in names)
+
+
+def response_errors() -> tuple[type[Exception], ...]:
+    """What a command raises that the server answered with an error."""
+    return ResponseError, *_of_driver("ResponseError")
 
 
 def connection_lost(error: Exception) -> bool:
     """Whether the connection itself is gone, not the server or the command."""
-    if isinstance(error, exceptions.TimeoutError | exceptions.BusyLoadingError | TimeoutError):
+    if isinstance(error, (TimeoutError, *_of_driver("TimeoutError", "BusyLoadingError"))):
         return False
-    if isinstance(error, exceptions.MaxConnectionsError | exceptions.AuthenticationError):
+    if isinstance(error, _of_driver("MaxConnectionsError", "AuthenticationError")):
         return False
-    return isinstance(error, exceptions.ConnectionError | ConnectionError)
+    return isinstance(error, (ConnectionError, *_of_driver("ConnectionError")))
 
 
 def script_missing(error: BaseException) -> bool:
-    return isinstance(error, exceptions.NoScriptError) or "NOSCRIPT" in str(error)
+    return isinstance(error, _of_driver("NoScriptError")) or "NOSCRIPT" in str(error)
 
 
 def translated(error: Exception, where: str) -> StoreError | None:
@@ -79,26 +79,36 @@ def translated(error: Exception, where: str) -> StoreError | None:
     Driver messages are kept: they name neither password nor URL.
     """
     text = str(error)
-    if isinstance(error, _MISCONFIGURED) or any(word in text for word in _REFUSED):
+    if _is_refused(error) or any(word in text for word in _REFUSED):
         return AccessRefused(
             f"{where} refuses this program: {text}; check user, password and rights"
         )
-    if isinstance(error, exceptions.OutOfMemoryError) or "OOM command not allowed" in text:
+    if isinstance(error, _of_driver("OutOfMemoryError")) or "OOM command not allowed" in text:
         return StoreRefuses(
             f"{where} is out of memory and took nothing of this: raise its maxmemory, or let "
             "retention remove ended jobs sooner (holdfast queues tune)"
         )
-    if isinstance(error, _AWAY) or any(word in text for word in _PASSING):
+    if _is_away(error) or any(word in text for word in _PASSING):
         return StoreUnavailable(f"{where} is out of reach: {_described(error)}")
     return _refusal(error, where)
 
 
+def _is_refused(error: Exception) -> bool:
+    names = "AuthenticationError", "AuthorizationError", "NoPermissionError"
+    return isinstance(error, _of_driver(*names))
+
+
+def _is_away(error: Exception) -> bool:
+    names = "ConnectionError", "TimeoutError", "ClusterError", "RedisClusterException"
+    return isinstance(error, (TimeoutError, OSError, *_of_driver(*names)))
+
+
 def _refusal(error: Exception, where: str) -> StoreError | None:
-    if isinstance(error, exceptions.DataError | UnicodeError | OverflowError) or any(
+    if isinstance(error, (UnicodeError, OverflowError, *_of_driver("DataError"))) or any(
         words in str(error) for words in _OF_THE_ROW
     ):
         return RowRefused(f"{where} cannot take a value: {_described(error)}")
-    if isinstance(error, exceptions.RedisError):
+    if isinstance(error, (ResponseError, *_of_driver("RedisError"))):
         return StoreError(f"{where} cannot do this: {_described(error)}")
     return None
 

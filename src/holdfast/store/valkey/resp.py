@@ -18,9 +18,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import hiredis
-from redis import exceptions
 
 Heard = Callable[[bytes], None]
+
+
+class ResponseError(Exception):
+    """The server answered with this error."""
 
 
 class Connection(asyncio.Protocol):
@@ -30,9 +33,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._patience = patience
         self._heard = heard
-        self._reader = hiredis.Reader(
-            protocolError=exceptions.InvalidResponse, replyError=exceptions.ResponseError
-        )
+        self._reader = hiredis.Reader(replyError=ResponseError)
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._watch: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -42,7 +43,7 @@ class Connection(asyncio.Protocol):
         """Send a command; the future gets the answer, or the error that came instead of it."""
         answer: asyncio.Future[Any] = self._loop.create_future()
         if self._transport is None:
-            answer.set_exception(exceptions.ConnectionError("the connection is cut"))
+            answer.set_exception(ConnectionError("the connection is cut"))
             return answer
         self._transport.write(hiredis.pack_command(tuple(words)))
         self._waiting.append((answer, self._loop.time()))
@@ -89,13 +90,11 @@ class Connection(asyncio.Protocol):
             self._reader.feed(data)
             while (reply := self._reader.gets()) is not False:
                 self._take(reply)
-        except exceptions.InvalidResponse as error:
-            self.cut(exceptions.ConnectionError(f"the server does not speak the protocol: {error}"))
+        except hiredis.ProtocolError as error:
+            self.cut(ConnectionError(f"the server does not speak the protocol: {error}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.cut(
-            exceptions.ConnectionError(f"the server closed the connection: {exc or 'no reason'}")
-        )
+        self.cut(ConnectionError(f"the server closed the connection: {exc or 'no reason'}"))
 
     def _take(self, reply: Any) -> None:
         if self._heard is not None and isinstance(reply, list) and reply[0] == b"message":
@@ -108,7 +107,7 @@ class Connection(asyncio.Protocol):
         answer, _ = self._waiting.popleft()
         if answer.done():
             return
-        if isinstance(reply, exceptions.ResponseError):
+        if isinstance(reply, ResponseError):
             answer.set_exception(reply)
         else:
             answer.set_result(reply)

@@ -10,12 +10,11 @@ import time
 from typing import Any
 
 import msgspec
-from redis import exceptions
-from redis.asyncio.cluster import RedisCluster
 
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.store.valkey.clients import Client
+from holdfast.store.valkey.clients import Client, Direct
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.errors import response_errors
 
 OLDEST = (6, 2)
 ASK_EVERY_SECONDS = 2.0
@@ -95,7 +94,7 @@ async def _read_server(client: Client, **where: Any) -> Server:
 async def _config(client: Client, pattern: str, **where: Any) -> dict[str, str]:
     try:
         found = await client.execute_command("CONFIG", "GET", pattern, **where)
-    except exceptions.ResponseError:
+    except response_errors():
         return {}
     if isinstance(found, list):
         found = dict(zip(found[::2], found[1::2], strict=True))
@@ -136,7 +135,7 @@ class Restarts:
 
 
 async def _run_ids(client: Client) -> frozenset[str]:
-    if not isinstance(client, RedisCluster):
+    if isinstance(client, Direct):
         return frozenset({_run_id(await client.execute_command("INFO", "server"))})
     found = [
         _run_id(await client.execute_command("INFO", "server", target_nodes=node))

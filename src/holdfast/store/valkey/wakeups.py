@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from redis import exceptions
-
 from holdfast.store.listening import ListeningWakeups
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.resp import Connection
@@ -39,4 +37,4 @@ class _Ear:
         await self._connection.ask(("PING",))
 
     def cut(self) -> None:
-        self._connection.cut(exceptions.ConnectionError("nobody listens any more"))
+        self._connection.cut(ConnectionError("nobody listens any more"))
