@@ -364,6 +364,36 @@ async def test_a_worker_that_cannot_reach_its_store_stays_while_it_holds_somethi
     await running
 
 
+async def test_a_worker_stays_if_one_verb_is_answered_a_little_later_than_the_others(
+    flaky: Store, line: Line
+) -> None:
+    """A look that comes in between finds a long outage, and nothing to lose by leaving."""
+    go_on = asyncio.Event()
+
+    async def slow() -> str:
+        await go_on.wait()
+        return "kept"
+
+    shop = Shop(flaky, slow)
+    job_id = await shop.enqueue(slow, policy=ONCE)
+    worker = shop.new_worker(lease=1.5, grace=0.1, poll=0.05)
+    running = asyncio.create_task(worker.run())
+    await shop.until(job_id, lambda job: job.state is JobState.RUNNING)
+    line.cut = True
+    await asyncio.sleep(3.5)
+    go_on.set()
+    line.refuse.add("poll")
+    line.cut = False
+    polls = line.calls.count("poll")
+    await wait_until(lambda: line.calls.count("poll") > polls, 5, "a poll fails again")
+    line.refuse.clear()
+    await wait_until(lambda: worker.health()["ready"] is True, 5, "the outage is over")
+    assert not running.done()
+    worker.request_stop()
+    await running
+    assert (await shop.get(job_id)).result == "kept"
+
+
 def crowded(worker: Worker) -> bool:
     """What was claimed before the limit was reached still runs and ends."""
     health = worker.health()

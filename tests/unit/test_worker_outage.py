@@ -19,11 +19,11 @@ def test_an_outage_is_over_when_every_verb_that_failed_is_answered() -> None:
     told: list[Event] = []
     outage = Outage(Events(told.append))
     outage.failed("finish", GONE)
-    outage.answered("claim")
+    outage.over("claim")
     outage.failed("claim", GONE)
-    outage.answered("claim")
+    outage.over("claim")
     assert names(told) == ["unavailable"]
-    outage.answered("finish")
+    outage.over("finish")
     assert names(told) == ["unavailable", "back"]
     assert outage.lasted == 0
 
@@ -43,9 +43,9 @@ async def test_a_verb_that_works_again_makes_the_others_try() -> None:
     outage.failed("claim", GONE)
     waiting = asyncio.create_task(outage.pause())
     await asyncio.sleep(0)
-    outage.answered("page")
+    outage.over("page")
     await asyncio.sleep(0)
     assert not waiting.done()
-    outage.answered("claim")
+    outage.over("claim")
     async with asyncio.timeout(1):
         await waiting

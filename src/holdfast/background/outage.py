@@ -24,23 +24,21 @@ class Outage:
 
     An outage starts when the first of them fails to reach the store, and ends when each of them
     that failed has succeeded again. One failing verb among working ones therefore does not log
-    start and end over and over: on a full disk reads go on while writes fail.
+    start and end over and over: on a full disk reads go on while writes fail. A verb is repeated
+    after `longest` seconds at the latest.
     """
 
-    def __init__(self, events: Events, of: str = "worker") -> None:
+    def __init__(
+        self, events: Events, of: str = "worker", longest: float = LONGEST_WAIT_SECONDS
+    ) -> None:
         self._events = events
         self._of = of
         self._since: float | None = None
         self._cut_off: set[str] = set()
         self.reason = ""
-        self._backoff = Backoff(first=FIRST_WAIT_SECONDS, cap=LONGEST_WAIT_SECONDS)
+        self._backoff = Backoff(first=FIRST_WAIT_SECONDS, cap=longest)
         self._wait = self._backoff.next()
         self._back = asyncio.Event()
-        self.last_answer = time.monotonic()
-
-    def answered(self, name: str) -> None:
-        self.last_answer = time.monotonic()
-        self.over(name)
 
     def over(self, name: str) -> None:
         """The verb was answered, or nobody asks for it any more. Callers that wait to repeat

@@ -156,7 +156,7 @@ class Answering:
                     self._outage.failed(verb, error)
                     await self._outage.pause()
                 else:
-                    self._outage.answered(verb)
+                    self._outage.over(verb)
                     return answer
             return AttemptGone()
         finally:

@@ -71,7 +71,7 @@ async def drained(pipeline: Pipeline) -> int:
                 outage.failed("promote_due", error)
                 await outage.pause()
                 continue
-            outage.answered("promote_due")
+            outage.over("promote_due")
             pipeline.fetcher.wake()
             if not promoted:
                 await asyncio.sleep(CHECK_SECONDS)

@@ -272,7 +272,7 @@ class Fetcher:
             self._hungry.update(asked & self._permits.slots.keys())
             await self._recover(error)
         else:
-            self._outage.answered("claim")
+            self._outage.over("claim")
             self._give_back(wants, claimed)
             self._left_out = self._places.leaves_out(tasks)
             self._learn(asked, claimed)

@@ -196,7 +196,7 @@ class Finisher:
                     return
                 await self._outage.pause()
             else:
-                self._outage.answered(FINISH)
+                self._outage.over(FINISH)
                 self._count(batch, verdicts, repeated)
                 if self._sleeps:
                     self._sleeps.forget(end for end in batch if not self._holds(end))

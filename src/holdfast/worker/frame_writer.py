@@ -126,7 +126,7 @@ class FrameWriter:
                     await self._outage.pause()
                     self._end_round()  # who waits looks whether the attempt is still there
                 else:
-                    self._outage.answered(APPEND)
+                    self._outage.over(APPEND)
                     return
         finally:
             self._outage.over(APPEND)

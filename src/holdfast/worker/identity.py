@@ -158,7 +158,7 @@ class Identity:
             facts=self.facts(),
         )
         await self._store.workers.register(info, self._options.lease)
-        self._outage.answered("register")
+        self._outage.over("register")
 
     async def _deregister(self, worker: WorkerId, facts: WorkerFacts | None = None) -> None:
         """Best effort: a name that cannot be taken off the list lapses by itself."""

@@ -93,7 +93,7 @@ class LostClaims:
         while True:
             try:
                 await self._hand_back_lost()
-                self._outage.answered("page")
+                self._outage.over("page")
                 return
             except Exception as error:  # noqa: BLE001 - until the search is done, jobs may be lost
                 if not isinstance(error, StoreUnavailable):

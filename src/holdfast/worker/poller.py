@@ -73,7 +73,7 @@ class Poller:
                 await self._look_for_queues()
                 queues = tuple(self._permits.slots)
                 news = await self._store.workers.poll(worker, queues, self._tasks)
-                self._outage.answered("poll")
+                self._outage.over("poll")
                 self._tell(worker, news)
                 await self._keep_watch()
             except Exception as error:  # noqa: BLE001 - whatever it is, polling must go on

@@ -89,7 +89,7 @@ class Shares:
                     await self._look()
                 else:
                     await self._borrow()
-                self._outage.answered("fleet")
+                self._outage.over("fleet")
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look must come
                 if not isinstance(error, StoreUnavailable):
                     self._events.error("worker.shares_failed", error=describe(error))

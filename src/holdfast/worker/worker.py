@@ -17,7 +17,7 @@ from functools import reduce
 from types import TracebackType
 from typing import Any
 
-from holdfast.background.outage import Outage
+from holdfast.background.outage import LONGEST_WAIT_SECONDS, Outage
 from holdfast.background.replicas import Replicas
 from holdfast.background.service import Service
 from holdfast.errors import HoldfastError, SlotsLost, WorkerFrozen, WorkerStalled
@@ -111,7 +111,7 @@ class Worker:
             self._registry,
             self.options,
             self._events,
-            Outage(self._events),
+            Outage(self._events, longest=min(LONGEST_WAIT_SECONDS, self.options.lease / 6)),
             self._replicas,
         )
         pipeline = self._pipeline = Pipeline(
@@ -260,7 +260,8 @@ class Worker:
                     task.result()
                 waiting -= done - {asked}
                 # Twice in a row: a process that was stopped and goes on has not tried yet, and
-                # one that has just written its last end has not beaten yet.
+                # one that has just written its last end has not beaten yet. Between two looks
+                # every verb that failed is tried again.
                 stalled = self._stalled_for
                 if suspicious and stalled:
                     raise WorkerStalled(stalled, self._running_pipeline.setup.outage.reason)
