@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter, itemgetter
 
 from holdfast.job.policy import readable_part
@@ -101,18 +101,27 @@ class JobKind:
         self.ties = small(model.ties)
 
 
-class LineFields(dict[tuple[str | None, str | None], bytes]):
-    """By buckets and costs, the fields `_LINE` of jobs. They are made once, for the first job of
-    many that stand in one line."""
+class Line:
+    """The line that jobs stand in. `passed` are the fields that jobs of it have in `limited`, and
+    `stood` those that they have where they wait."""
 
-    def __missing__(self, line: tuple[str | None, str | None]) -> bytes:
-        buckets, costs = line
-        made = self[line] = text(buckets) + text(costs or "")
-        return made
+    __slots__ = ("buckets", "passed", "stood", "weight")
+
+    def __init__(self, buckets: str, costs: str | None, weight: int) -> None:
+        self.buckets = buckets
+        self.weight = weight
+        self.stood = text(buckets) + text(costs or "")
+        self.passed = self.stood + integer(weight)
+
+
+_line = lru_cache(maxsize=1024)(Line)
+"""Remembered, because the same lines come again in chunk after chunk of a bulk insert."""
 
 
 Placed = tuple[JobKind, bytes, NewJob]
 """A job with its kind, and its id as a field of rows."""
+Lined = tuple[JobKind, bytes, Line]
+"""The same of a job that passes limits, of which the line is all that its rows need."""
 
 
 async def copy_jobs(
@@ -132,13 +141,12 @@ async def copy_jobs(
     kinds = Counter(map(itemgetter(0), placed))
     tie = ("ties",) if any(kind.model.ties for kind in kinds) else ()
     await copy("job", _JOB, _bodies(placed))
-    limited = [one for one in placed if one[2].buckets] if tie else []
-    lines = LineFields()
+    limited = _limited(placed) if tie else []
     if limited:
-        await copy("limited", _LIMITED, _passing(limited, lines))
+        await copy("limited", _LIMITED, _passing(limited))
     if lined := [one for one in limited if one[0].place is READY]:
-        await _tell_lines(session, [job for _, _, job in lined])
-        await copy("ready_limited", (*_columns(READY), *tie, *_LINE), _lined(lined, lines))
+        await _tell_lines(session, lined)
+        await copy("ready_limited", (*_columns(READY), *tie, *_LINE), _standing(lined))
     for place in {kind.place for kind in kinds}:
         if some := _at(place, placed, kinds, in_lines=bool(lined)):
             await copy(_table(place, tie), (*_columns(place), *tie), _turns(some, place, tie))
@@ -224,24 +232,33 @@ def _deadlines(placed: Iterable[Placed]) -> Iterator[bytes]:
     return (head + key + moment(kind.deadline) for kind, key, _ in placed)
 
 
-def _passing(limited: Iterable[Placed], lines: LineFields) -> Iterator[bytes]:
+def _limited(placed: Iterable[Placed]) -> list[Lined]:
+    return [
+        (kind, key, _line(job.buckets, job.costs, job.weight))
+        for kind, key, job in placed
+        if job.buckets
+    ]
+
+
+def _passing(limited: Iterable[Lined]) -> Iterator[bytes]:
     head = fields(len(_LIMITED))
-    for _, key, job in limited:
-        yield head + key + lines[job.buckets, job.costs] + integer(job.weight)
+    return (head + key + line.passed for _, key, line in limited)
 
 
-def _lined(lined: Iterable[Placed], lines: LineFields) -> Iterator[bytes]:
+def _standing(lined: Iterable[Lined]) -> Iterator[bytes]:
     """Rows of ready jobs that stand in lines."""
     head = fields(len(_columns(READY)) + 1 + len(_LINE))
-    for kind, key, job in lined:
-        yield head + key + kind.turn + kind.ties + lines[job.buckets, job.costs]
+    return (head + key + kind.turn + kind.ties + line.stood for kind, key, line in lined)
 
 
-async def _tell_lines(session: Session, jobs: Iterable[NewJob]) -> None:
+async def _tell_lines(session: Session, lined: Iterable[Lined]) -> None:
     """Before the jobs get their numbers, since a line has to know the least of those."""
-    lines = {(job.queue, job.priority, job.task, job.buckets): job.weight for job in jobs}
-    columns = map(list, zip(*lines, strict=True))
-    await session.fetch("limits/come", *columns, [*lines.values()])
+    weights = {(kind, line.buckets): line.weight for kind, _, line in lined}
+    lines = (
+        (kind.model.queue, kind.model.priority, kind.model.task, buckets, weight)
+        for (kind, buckets), weight in weights.items()
+    )
+    await session.fetch("limits/come", *map(list, zip(*lines, strict=True)))
 
 
 def _turn(model: NewJob) -> bytes:

@@ -14,7 +14,9 @@ select (
     from (
         select queue, priority, task, buckets from {{schema}}.line
         union
-        select queue, priority, task, buckets from {{schema}}.newcomer
+        select queue, priority, task, told.buckets
+        from {{schema}}.newcomer
+        cross join lateral unnest(newcomer.buckets || newcomer.others) as told (buckets)
     ) as waiting
     join {{schema}}.ready_limited as ready on ready.queue = waiting.queue and ready.priority = waiting.priority
         and ready.task = waiting.task and ready.buckets = waiting.buckets

@@ -37,7 +37,12 @@ heads as (
     ) as head
     union all
     select newcomer.queue, head.since
-    from (select * from {{schema}}.newcomer order by n limit 1000) as newcomer
+    from (
+        select queue, priority, task, told.buckets
+        from {{schema}}.newcomer
+        cross join lateral unnest(newcomer.buckets || newcomer.others) as told (buckets)
+        order by n limit 1000
+    ) as newcomer
     cross join lateral (
         select since from {{schema}}.ready_limited as ready
         where ready.queue = newcomer.queue and ready.priority = newcomer.priority
