@@ -34,7 +34,11 @@ PROJECT = "shop.orders"
 """The program of the example that is a package, as `python -m` starts it."""
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+?)(?:#[^)]*)?\)")
-FILE = re.compile(r"`([\w./-]+\.(?:py|sql|lua|toml|txt|yml))`")
+ANCHORED = re.compile(r"\]\(([^)#:\s]*)#([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#{1,6} (.+?)\s*$", re.MULTILINE)
+FILE = re.compile(r"`([\w./<>-]+\.(?:py|sql|lua|toml|txt|yml))(?:: (\w+))?`")
+KINDS = ("sqlite", "postgres", "valkey")
 YOURS = frozenset(
     {
         "holdfast.toml",
@@ -200,10 +204,26 @@ def test_the_type_checker_accepts_every_example(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PRESENT, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_file_that_a_page_names_is_there(page: Path) -> None:
-    """A path may be short, such as `worker/fetcher.py`, if a file of the tree ends with it."""
-    named = set(FILE.findall(page.read_text())) - YOURS
-    gone = [name for name in named if not any(path.endswith(f"/{name}") for path in TREE)]
+    """A path may be short, such as `worker/fetcher.py`, if a file of the tree ends with it. What a
+    page names in it, as in `job/outcome.py: decide`, is there too."""
+    gone = [
+        f"{path}: {within}" if within else path
+        for name, within in FILE.findall(page.read_text())
+        for path in ([name] if "<kind>" not in name else [of(name, kind) for kind in KINDS])
+        if path not in YOURS and "<" not in path and not is_there(path, within)
+    ]
     assert sorted(gone) == []
+
+
+def of(name: str, kind: str) -> str:
+    return name.replace("<kind>", kind)
+
+
+def is_there(path: str, within: str) -> bool:
+    """Whether there is such a file, with a function or class of this name if one is given."""
+    defined = re.compile(rf"^ *(?:async )?(?:def|class) {within}\b", re.MULTILINE)
+    found = [ROOT / file[1:] for file in TREE if file.endswith(f"/{path}")]
+    return any(not within or defined.search(file.read_text("utf-8")) for file in found)
 
 
 def tree() -> list[str]:
@@ -220,6 +240,21 @@ TREE = tree()
 def test_every_link_to_a_page_leads_somewhere(page: Path) -> None:
     missing = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_into_a_page_leads_to_a_heading_or_a_mark(page: Path) -> None:
+    links = ANCHORED.findall(CODE.sub("", page.read_text()))
+    pages = [(page.parent / target if target else page, anchor) for target, anchor in links]
+    assert [link for link in pages if link[1] not in anchors(link[0])] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What links into a page may name, as GitHub makes it of headings."""
+    text = CODE.sub("", page.read_text())
+    headings = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", one) for one in HEADING.findall(text)]
+    slugs = [re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings]
+    return {*slugs, *re.findall(r'<a id="([^"]+)"', text)}
 
 
 @pytest.mark.parametrize("folder", ["examples", "examples/shop", "tests/fundamentals"])
