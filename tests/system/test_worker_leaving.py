@@ -8,6 +8,8 @@ import signal
 import threading
 from pathlib import Path
 
+import pytest
+
 from holdfast.context import Context
 from holdfast.job.state import JobState
 from holdfast.store.contract.filters import JobFilter
@@ -240,3 +242,25 @@ async def test_stopping_twice_and_stopping_unstarted_are_safe(live_store: Store)
 def _all() -> JobFilter:
 
     return JobFilter()
+
+
+async def test_a_worker_that_leaves_soon_opens_no_connection_for_its_heartbeat(
+    live_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Store] = []
+    plain_open = type(live_store).open
+
+    async def noted_open(store: Store) -> None:
+        opened.append(store)
+        await plain_open(store)
+
+    async def brief() -> None: ...
+
+    monkeypatch.setattr(type(live_store), "open", noted_open)
+    shop = Shop(live_store, brief)
+    job = await shop.enqueue(brief)
+    await shop.drain(lease=600)
+    assert (await shop.get(job)).state is JobState.SUCCEEDED
+    assert opened == []
+    async with shop.worker(lease=0.6):
+        await wait_until(lambda: len(opened) == 1, 10, "the first beat opens one")

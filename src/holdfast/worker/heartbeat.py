@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Protocol
 
 from holdfast.errors import StoreUnavailable
@@ -74,6 +75,8 @@ class Heartbeat:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
+        self._opening = asyncio.Lock()
+        self._is_open = False
         self._failing = self._lapsed = False
         self._heard: float | None = None
         self.told = NO_FACTS  # the last facts that the store has surely heard
@@ -143,16 +146,13 @@ class Heartbeat:
                 raise error
 
     async def _beats(self, store: Store) -> None:
-        """The first beat comes a third of the lease after the registration, like any other."""
-        opened = False
+        """The first beat comes a tenth of the lease after the start, and opens the connection: a
+        worker that has left by then needs none."""
+        await self._pause(self._lease / 10)
         while not self._given_up:
             try:
                 async with asyncio.timeout(self._lease / 3):
-                    if opened:
-                        await self._beat(store)
-                    else:
-                        await store.open()
-                        opened = True
+                    await self._beat(await self._opened(store))
             except Exception as error:  # noqa: BLE001 - no error may end the heartbeats
                 self._failed(error)
                 wait = self._lease / 10
@@ -166,7 +166,15 @@ class Heartbeat:
         """No beat and no claim after this: jobs that are handed back must not come here again."""
         self._given_up = True
         assert self._worker is not None
-        await self._rescue.save(store, self._worker, frozen)
+        await self._rescue.save(partial(self._opened, store), self._worker, frozen)
+
+    async def _opened(self, store: Store) -> Store:
+        """Beats and rescue share the connection, and either may need it first."""
+        async with self._opening:
+            if not self._is_open:
+                await store.open()
+                self._is_open = True
+        return store
 
     async def _beat(self, store: Store) -> None:
         """A beat also says whether everything is written that was decided when the answer to the

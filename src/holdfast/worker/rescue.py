@@ -9,7 +9,7 @@ leaves the store's list.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from holdfast.errors import RowRefused
 from holdfast.events import Events
@@ -31,6 +31,9 @@ FROZEN_SECONDS = 5.0
 LATE_SECONDS = 1.5
 """The same when the worker was told to leave, and its time is over."""
 
+OpenedStore = Callable[[], Awaitable[Store]]
+"""Answers with the heartbeat's store; its connection is made now, if no beat has made it yet."""
+
 
 class Rescue:
     """Made on the worker's loop, used from the heartbeat's thread. `then` is called there last."""
@@ -44,7 +47,7 @@ class Rescue:
         self._events = events
         self._then = then
 
-    async def save(self, store: Store, worker: WorkerId, frozen: Frozen) -> None:
+    async def save(self, opened: OpenedStore, worker: WorkerId, frozen: Frozen) -> None:
         held = list(self._runner.running.copy().values())
         blamed = [] if frozen.leaving else culprits(self._loop, held)
         self._report(worker, frozen, blamed)
@@ -57,6 +60,7 @@ class Rescue:
                 self._runner.on_failure(attempt, move)
         try:
             async with asyncio.timeout(LATE_SECONDS if frozen.leaving else FROZEN_SECONDS):
+                store = await opened()
                 await self._write(store, [*self._finisher.kept(), *moves])
                 await store.workers.deregister(worker)
         except Exception as error:  # noqa: BLE001 - what could not be written lapses with the lease
