@@ -101,7 +101,7 @@ class JobKind:
         self.ties = small(model.ties)
 
 
-class Line:
+class CopiedLine:
     """The line that jobs stand in. `passed` are the fields that jobs of it have in `limited`, and
     `stood` those that they have where they wait."""
 
@@ -114,13 +114,13 @@ class Line:
         self.passed = self.stood + integer(weight)
 
 
-_line = lru_cache(maxsize=1024)(Line)
+_line = lru_cache(maxsize=1024)(CopiedLine)
 """Remembered, because the same lines come again in chunk after chunk of a bulk insert."""
 
 
 Placed = tuple[JobKind, bytes, NewJob]
 """A job with its kind, and its id as a field of rows."""
-Lined = tuple[JobKind, bytes, Line]
+Lined = tuple[JobKind, bytes, CopiedLine]
 """The same of a job that passes limits, of which the line is all that its rows need."""
 
 
