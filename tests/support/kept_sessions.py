@@ -26,7 +26,6 @@ import socket
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -44,9 +43,6 @@ from tests.support.postgres_messages import (
     kinds,
     text,
 )
-
-FIRST_OF_USERS = 16_384
-"""A type with a smaller number is built in: it is the same in every database."""
 
 _Untyped: Any = asyncpg.Connection
 Key = tuple[object, ...]
@@ -147,10 +143,9 @@ class KeptSessions:
 
 
 class _Connection(_Untyped):  # type: ignore[misc]  # what is private has no types
-    """Names its statements as every other connection does, and knows the types that any has met."""
+    """Names its statements as every other connection does."""
 
     _names: ClassVar[dict[str, str]] = {}
-    _types: ClassVar[dict[frozenset[int], Any]] = {}
 
     async def _get_statement(self, query: str, timeout: Any, **options: Any) -> Any:
         if self._stmt_cache_enabled and not options.get("named"):
@@ -161,14 +156,6 @@ class _Connection(_Untyped):  # type: ignore[misc]  # what is private has no typ
         """What cancels is on its way, and may reach the server after all answers."""
         self._transport.is_interrupted = True
         super()._cancel_current_command(*waiting)
-
-    async def _introspect_types(self, typeoids: Any, timeout: Any) -> Any:
-        wanted = frozenset(typeoids)
-        if max(wanted) >= FIRST_OF_USERS:
-            return await super()._introspect_types(typeoids, timeout)
-        if wanted not in self._types:
-            self._types[wanted], _ = await super()._introspect_types(typeoids, timeout)
-        return self._types[wanted], SimpleNamespace(name="kept")
 
 
 class _Loop:

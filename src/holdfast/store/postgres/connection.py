@@ -17,6 +17,7 @@ import asyncpg
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreFull, StoreUnavailable
+from holdfast.store.postgres.array_types import tell_array_types
 from holdfast.store.postgres.errors import COLLISION, connection_lost, translated
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.pool import Connection, Pool, Record
@@ -73,9 +74,11 @@ class Connections:
             self._pool = Pool(self._connect, self.options.pool_size)
 
     async def _connect(self) -> Connection:
-        return await asyncpg.connect(
+        connection: Connection = await asyncpg.connect(
             command_timeout=self.options.statement_timeout, **self.settings(self.role)
         )
+        tell_array_types(connection)
+        return connection
 
     def settings(self, role: str) -> dict[str, Any]:
         """How to connect, for verbs and for the listener."""
