@@ -108,6 +108,7 @@ async def test_a_claim_from_a_queue_with_a_total_is_one_statement(
         return of(await scene.store.jobs.claim(worker.id, [Want(QUEUE, 1)], [TASK]))
 
     assert await claim() == jobs[:1]  # it learns that there is a total
+    assert asked == ["jobs/claim", "queues/rules", "limits/make", "limits/claim_total"]
     assert await claim() == jobs[1:2]
     assert asked == ["limits/claim_total"]
     assert await claim() == []

@@ -164,12 +164,14 @@ class PostgresClaiming(JobVerbs):
         if rules.aging is None and rules.max_running is not None:
             await self._connections.timed("limits/make", [total_name(queue)])
             self._ruled[queue] = rules
-            self._limited.add(queue)  # until a claim tells otherwise
         return rules
 
     async def _rules_of(self, queue: str) -> QueueSettings:
-        texts = await self._connections.fetch("queues/rules", queue)
-        return QueueSettings.from_json(texts[0][0] if texts else "{}")
+        for row in await self._connections.timed("queues/rules", queue):
+            if row["lines_wait"]:
+                self._limited.add(queue)
+            return QueueSettings.from_json(row["settings"])
+        return QueueSettings()
 
     async def _of_total(self, asked: Claim, want: Want) -> list[Record]:
         """In the order of `_claim`."""
