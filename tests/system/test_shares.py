@@ -10,9 +10,13 @@ import pytest
 from holdfast import App
 from holdfast.events import Event
 from holdfast.job.state import JobState
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.store import Store
 from holdfast.worker.shares import LOOKS_TO_RETURN, _Loan
 from holdfast.worker.worker import Worker
+from tests.support.flaky import FlakyStore, Line
 from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 
 class Fleet:
@@ -99,6 +103,24 @@ async def test_a_worker_that_leaves_passes_its_share_on_while_its_jobs_run(
         assert fleet.running["two"] > 0
         fleet.open.set()
         await leaving
+
+
+async def test_a_worker_asks_for_the_next_of_a_total_when_an_end_is_written(
+    live_store: Store,
+) -> None:
+    """Until then the store counts the job that has ended, and would give nothing."""
+    jobs, line = 6, Line()
+
+    async def brief() -> None:
+        """Ends at once, but it takes a while to write that."""
+
+    shop = Shop(FlakyStore(live_store, line), brief)
+    await live_store.queues.tune("default", QueueSettings(max_running=1))
+    for _ in range(jobs):
+        await shop.enqueue(brief)
+    line.late["finish"] = 0.02
+    assert await shop.drain() == jobs
+    assert line.calls.count("claim") <= jobs + 2  # one finds the queue empty, a poll may too
 
 
 async def test_a_worker_of_queues_without_totals_has_no_share(fleet: Fleet) -> None:

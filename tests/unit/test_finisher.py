@@ -16,6 +16,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import UNWRITABLE
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
+from holdfast.job.ties import NO_TIES, Tie
 from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.records import Verdict
@@ -25,6 +26,7 @@ from holdfast.worker.meter import Meter
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.sleeps import LATE_SECONDS
+from tests.support.waiting import wait_until
 
 
 class Jobs:
@@ -63,11 +65,12 @@ class Scene:
 
 
 def attempt(*, begun: bool = False, weight: int = 1) -> Attempt:
-    return cast("Attempt", SimpleNamespace(begun=begun, weight=weight))
+    job = SimpleNamespace(queue="default")
+    return cast("Attempt", SimpleNamespace(begun=begun, weight=weight, job=job))
 
 
-def end(name: str) -> Transition:
-    return Transition(JobId(name), 1, JobState.SUCCEEDED, spend=1)
+def end(name: str, ties: int = NO_TIES) -> Transition:
+    return Transition(JobId(name), 1, JobState.SUCCEEDED, spend=1, ties=ties)
 
 
 async def test_a_listener_is_told_of_attempt_transition_and_verdict() -> None:
@@ -95,6 +98,23 @@ async def test_nobody_is_told_before_the_store_has_answered() -> None:
     scene.jobs.gate.set()
     await scene.finisher.settled()
     assert len(scene.told) == 1
+
+
+async def test_a_permit_is_held_until_the_end_that_gives_it_back_is_written() -> None:
+    scene = Scene()
+    here = Verdict(JobId("b"), False, JobState.RUNNING, 1)
+    scene.jobs.verdicts["b"] = here  # somebody has locked the job: its end is written again
+    scene.jobs.gate.clear()
+    for name in "abc":
+        scene.finisher.add(attempt(), end(name, Tie.PERMITS))
+    scene.finisher.add(attempt(), end("plain"))
+    assert (scene.finisher.permits_of("default"), scene.finisher.permits_of("other")) == (3, 0)
+    scene.jobs.gate.set()
+    await wait_until(lambda: scene.finisher.unwritten == 1, 5, "the others are written")
+    assert scene.finisher.permits_of("default") == 1
+    del scene.jobs.verdicts["b"]
+    await scene.finisher.settled()
+    assert scene.finisher.permits_of("default") == 0
 
 
 async def test_an_end_that_was_written_although_its_answer_was_lost_is_told_as_accepted() -> None:

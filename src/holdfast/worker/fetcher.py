@@ -213,12 +213,19 @@ class Fetcher:
         shared = permits.divided(queues)
         for queue in queues:
             part = shared.get(queue, left)
-            if (room := min(permits.room(queue), left, part)) > 0:
+            if (room := min(permits.room(queue), left, part, self._share_left(queue))) > 0:
                 at_once = min(permits.free(queue), begin, room)
                 wants.append(Want(queue, room, at_once))
                 begin -= at_once
                 left -= room
         return wants
+
+    def _share_left(self, queue: str) -> int:
+        """How many more jobs of this queue's total are for this worker. A job counts there until
+        its end is written: a claim before that finds the total full, or takes a part of it that is
+        for others."""
+        left = self._permits.share_left(queue)
+        return ALL if left is None else left - self._finisher.permits_of(queue)
 
     async def _passed_empty_queues(self) -> bool:
         """With `strict`, whether later queues may be asked now. A queue whose slots are all taken

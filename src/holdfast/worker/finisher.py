@@ -24,6 +24,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import UNWRITABLE, unwritable
 from holdfast.job.state import ENDED, SUSPENDED, JobState
 from holdfast.job.text import describe
+from holdfast.job.ties import PERMITS
 from holdfast.job.transition import Transition
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
@@ -82,6 +83,7 @@ class Finisher:
         self._flying: Sequence[Transition] = ()
         self.listeners = Listeners(meter, setup.events)
         self.taken = TakenEnds(setup.events)
+        self._permits_of: dict[JobId, str] = {}
         self._held: dict[tuple[JobId, int], Transition] = {}
         self._sleeps = Sleeps()
         self._timer: asyncio.TimerHandle | None = None
@@ -100,6 +102,8 @@ class Finisher:
             self._sleeps.begin(transition)
         if attempt is not None and (attempt.weight or self.listeners.listening):
             self.listeners.keep(attempt, transition)
+        if attempt is not None and transition.ties & PERMITS:
+            self._permits_of[transition.id] = attempt.job.queue
         if self._flush is None:
             self._settled.clear()
             self._start_flush()
@@ -107,6 +111,11 @@ class Finisher:
     @property
     def unwritten(self) -> int:
         return len(self._pending) + len(self._flying) + len(self._held)
+
+    def permits_of(self, queue: str) -> int:
+        """How many jobs of this queue have ended and hold permits of limits in the store until
+        that is written."""
+        return list(self._permits_of.values()).count(queue)
 
     @property
     def full(self) -> bool:
@@ -173,6 +182,9 @@ class Finisher:
                 self._events.error("finisher.flush_failed", error=repr(error))
                 self.on_given_up()
             self._flying, self._flying_since = (), math.inf
+            if self._permits_of:
+                unwritten = {end.id for end in self.kept()}
+                self._permits_of = {i: q for i, q in self._permits_of.items() if i in unwritten}
             self.on_room()
 
     async def _write(

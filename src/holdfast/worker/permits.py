@@ -170,6 +170,11 @@ class Permits:
     def share_of(self, queue: str) -> int | None:
         return self._share.get(queue)
 
+    def share_left(self, queue: str) -> int | None:
+        """How much of its share is not held; None for a queue that has none."""
+        share = self._share.get(queue)
+        return None if share is None else share - self._held[queue]
+
     def _size(self, queue: str) -> int:
         """How many handlers of the queue may run here."""
         return min(self.slots[queue], self._share.get(queue, self.slots[queue]))
