@@ -25,6 +25,27 @@ async def backend(store: PostgresStore, seconds: float = 0.0) -> int:
     return await store._connections.run(ask)
 
 
+async def backends(store: PostgresStore, url: str, verbs: int) -> set[int]:
+    """Which server processes answer so many verbs that are all under way at once, however long it
+    takes to connect."""
+
+    async def ask(session: Session) -> int:
+        pid = "select pg_backend_pid() from pg_advisory_xact_lock_shared(1)"
+        return int(await session.connection.fetchval(pid))
+
+    async with connected(url) as gate:
+        await gate.execute("select pg_advisory_lock(1)")
+        asking = [asyncio.create_task(store._connections.run(ask)) for _ in range(verbs)]
+
+        async def all_wait() -> bool:
+            waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+            return bool(await gate.fetchval(waiting) == verbs)
+
+        await wait_until(all_wait, 20, "all of them are under way")
+        await gate.execute("select pg_advisory_unlock(1)")
+        return set(await asyncio.gather(*asking))
+
+
 async def count(url: str) -> int:
     async with connected(url) as watch:
         return int(
@@ -110,7 +131,7 @@ async def test_a_connection_whose_verb_was_cancelled_is_not_used_again(url: str)
 async def test_one_lost_connection_speaks_for_the_idle_ones(url: str) -> None:
     """All are cut while they are idle: the verb that notices opens one new connection, not four."""
     async with opened(f"{url}?pool_size=4") as store:
-        old = set(await asyncio.gather(*(backend(store, 0.2) for _ in range(4))))
+        old = await backends(store, url, 4)
         assert len(old) == 4
         await terminate(url)
         assert await backend(store) not in old
@@ -122,7 +143,7 @@ async def test_connections_that_idled_for_some_seconds_are_closed_but_for_the_la
 ) -> None:
     monkeypatch.setattr(pools, "IDLE_SECONDS", 0.1)
     async with opened(f"{url}?pool_size=2") as store:
-        pids = set(await asyncio.gather(backend(store, 0.2), backend(store, 0.2)))
+        pids = await backends(store, url, 2)
         assert len(pids) == 2
 
         async def left() -> bool:
