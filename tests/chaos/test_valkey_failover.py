@@ -46,11 +46,14 @@ def sentinel_of(master: ThrowawayValkey, folder: Path) -> Iterator[int]:
 
 async def test_a_store_follows_its_master(tmp_path: Path) -> None:
     binary = find_valkey()
-    with ThrowawayValkey(binary) as master:
+    with ThrowawayValkey(binary, settings=("repl-diskless-sync-delay 0",)) as master:
         follows = (f"replicaof 127.0.0.1 {master.port}",)
-        with ThrowawayValkey(binary, settings=follows), sentinel_of(master, tmp_path) as port:
+        replicating = ThrowawayValkey(binary, settings=follows)
+        with replicating as replica, sentinel_of(master, tmp_path) as port:
             await wait_until(lambda: _sees_the_replica(port), 40, "the sentinel knows both")
-            await _work_through_a_failover(master, f"valkey+sentinel://127.0.0.1:{port}/main")
+            await _work_through_a_failover(
+                master, replica, f"valkey+sentinel://127.0.0.1:{port}/main"
+            )
 
 
 def _sees_the_replica(port: int) -> bool:
@@ -61,10 +64,16 @@ def _sees_the_replica(port: int) -> bool:
     return isinstance(told, list) and len(told) == 1 and "master-link-status" in str(told)
 
 
-async def _work_through_a_failover(master: ThrowawayValkey, url: str) -> None:
+async def _work_through_a_failover(
+    master: ThrowawayValkey, replica: ThrowawayValkey, url: str
+) -> None:
     async with opened(url) as store, listening(store) as ear:
         await store.jobs.insert([new_job() for _ in range(5)])
-        master.say("WAIT", 1, 5000)
+
+        def has_all() -> bool:
+            return replica.say("DBSIZE") == master.say("DBSIZE")
+
+        await wait_until(has_all, 20, "the replica has the jobs")
         master.halt()
 
         async def answers() -> bool:
