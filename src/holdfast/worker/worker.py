@@ -46,6 +46,7 @@ from holdfast.worker.watchdog import Frozen
 
 AT_ONCE_SECONDS = 1.5
 """From a second signal to the end of the process, if there is a last resort."""
+SHORTEST_LOOK_SECONDS = 1.0
 CLOSING_SECONDS = 2.0
 """From the end of a departure to the end of the process; meanwhile the app closes its store."""
 
@@ -111,7 +112,7 @@ class Worker:
             self._registry,
             self.options,
             self._events,
-            Outage(self._events, longest=min(LONGEST_WAIT_SECONDS, self.options.lease / 6)),
+            Outage(self._events, longest=min(LONGEST_WAIT_SECONDS, self._look_every / 2)),
             self._replicas,
         )
         pipeline = self._pipeline = Pipeline(
@@ -240,6 +241,12 @@ class Worker:
         return self._pipeline
 
     @property
+    def _look_every(self) -> float:
+        """Seconds between two looks whether the store is out of reach. Even a short lease leaves a
+        busy machine time to try again between them."""
+        return max(SHORTEST_LOOK_SECONDS, self.options.lease / 3)
+
+    @property
     def _stalled_for(self) -> float:
         """Seconds without the store, if they are too many and leaving would lose nothing."""
         pipeline = self._running_pipeline
@@ -254,7 +261,7 @@ class Worker:
         try:
             while not asked.done():
                 done, _ = await asyncio.wait(
-                    waiting, timeout=self.options.lease / 3, return_when=asyncio.FIRST_COMPLETED
+                    waiting, timeout=self._look_every, return_when=asyncio.FIRST_COMPLETED
                 )
                 for task in done:
                     task.result()
