@@ -336,62 +336,66 @@ async def test_a_worker_that_cannot_reach_its_store_says_so_and_leaves(
         await asyncio.wait_for(running, 20)
 
 
+class Held:
+    """A worker in `run` that holds one job. The job ends when `go_on` is set."""
+
+    def __init__(self, store: Store, lease: float) -> None:
+        self.go_on = asyncio.Event()
+
+        async def slow() -> str:
+            await self.go_on.wait()
+            return "kept"
+
+        self._slow = slow
+        self._shop = Shop(store, slow)
+        self.worker = self._shop.new_worker(lease=lease, grace=0.1, poll=0.05)
+
+    async def begin(self) -> None:
+        self._job = await self._shop.enqueue(self._slow, policy=ONCE)
+        self.running = asyncio.create_task(self.worker.run())
+        await self._shop.until(self._job, lambda job: job.state is JobState.RUNNING)
+
+    async def end(self) -> None:
+        """The end of the job was kept, and the worker stayed."""
+        job = await self._shop.until(self._job, lambda job: job.ended)
+        assert (job.state, job.result) == (JobState.SUCCEEDED, "kept")
+        self.worker.request_stop()
+        await self.running
+
+
 async def test_a_worker_that_cannot_reach_its_store_stays_while_it_holds_something(
     flaky: Store, line: Line
 ) -> None:
     """Leaving would throw away what runs, and the ends that wait to be written."""
-    go_on = asyncio.Event()
-
-    async def slow() -> str:
-        await go_on.wait()
-        return "kept"
-
-    shop = Shop(flaky, slow)
-    job_id = await shop.enqueue(slow, policy=ONCE)
-    worker = shop.new_worker(lease=0.4, grace=0.1, poll=0.05)
-    running = asyncio.create_task(worker.run())
-    await shop.until(job_id, lambda job: job.state is JobState.RUNNING)
+    held = Held(flaky, lease=0.4)
+    await held.begin()
     line.cut = True
     await asyncio.sleep(0.8)
-    go_on.set()
+    held.go_on.set()
     await asyncio.sleep(0.8)
-    assert worker.health()["ready"] is False
-    assert not running.done()
+    assert held.worker.health()["ready"] is False
+    assert not held.running.done()
     line.cut = False
-    job = await shop.until(job_id, lambda job: job.ended)
-    assert (job.state, job.result) == (JobState.SUCCEEDED, "kept")
-    worker.request_stop()
-    await running
+    await held.end()
 
 
 async def test_a_worker_stays_if_one_verb_is_answered_a_little_later_than_the_others(
     flaky: Store, line: Line
 ) -> None:
     """A look that comes in between finds a long outage, and nothing to lose by leaving."""
-    go_on = asyncio.Event()
-
-    async def slow() -> str:
-        await go_on.wait()
-        return "kept"
-
-    shop = Shop(flaky, slow)
-    job_id = await shop.enqueue(slow, policy=ONCE)
-    worker = shop.new_worker(lease=1.5, grace=0.1, poll=0.05)
-    running = asyncio.create_task(worker.run())
-    await shop.until(job_id, lambda job: job.state is JobState.RUNNING)
+    held = Held(flaky, lease=1.5)
+    await held.begin()
     line.cut = True
     await asyncio.sleep(3.5)
-    go_on.set()
+    held.go_on.set()
     line.refuse.add("poll")
     line.cut = False
     polls = line.calls.count("poll")
     await wait_until(lambda: line.calls.count("poll") > polls, 5, "a poll fails again")
     line.refuse.clear()
-    await wait_until(lambda: worker.health()["ready"] is True, 5, "the outage is over")
-    assert not running.done()
-    worker.request_stop()
-    await running
-    assert (await shop.get(job_id)).result == "kept"
+    await wait_until(lambda: held.worker.health()["ready"] is True, 5, "the outage is over")
+    assert not held.running.done()
+    await held.end()
 
 
 def crowded(worker: Worker) -> bool:

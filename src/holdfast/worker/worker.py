@@ -47,6 +47,7 @@ from holdfast.worker.watchdog import Frozen
 AT_ONCE_SECONDS = 1.5
 """From a second signal to the end of the process, if there is a last resort."""
 SHORTEST_LOOK_SECONDS = 1.0
+"""Between two looks whether the store is out of reach: a busy machine needs time to try again."""
 CLOSING_SECONDS = 2.0
 """From the end of a departure to the end of the process; meanwhile the app closes its store."""
 
@@ -242,8 +243,7 @@ class Worker:
 
     @property
     def _look_every(self) -> float:
-        """Seconds between two looks whether the store is out of reach. Even a short lease leaves a
-        busy machine time to try again between them."""
+        """Seconds between two looks whether the store is out of reach."""
         return max(SHORTEST_LOOK_SECONDS, self.options.lease / 3)
 
     @property
