@@ -27,6 +27,15 @@ def loops(ctx: Context) -> None:
         time.sleep(0.001)
 
 
+@app.task(timeout=0.05)
+def stops(ctx: Context, *, loudly: bool) -> str:
+    while not ctx.cancelled:
+        time.sleep(0.001)
+    if loudly:
+        ctx.check_cancelled()
+    return "the loop has not looked at its clock yet"
+
+
 @app.task(retry=5)
 async def copy(ctx: Context) -> tuple[int, int | None, object]:
     return ctx.attempt, ctx.max_attempts, ctx.checkpoint
@@ -58,6 +67,26 @@ async def test_the_timeout_of_the_task_is_kept() -> None:
                 await harness.run(task)
         with pytest.raises(TimeoutError, match=r"after 0\.01 s"):
             await harness.run(sleeps.using(timeout=0.01))
+
+
+@pytest.mark.parametrize("loudly", [False, True])
+async def test_a_handler_that_was_told_to_stop_has_timed_out_before_the_loop_knows(
+    loudly: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timeout = asyncio.timeout
+    async with Harness(app) as harness:
+        monkeypatch.setattr(asyncio, "timeout", lambda _: timeout(60))
+        with pytest.raises(TimeoutError, match=r"timed out after 0\.05 s"):
+            await harness.run(stops, loudly=loudly)
+
+
+async def test_whoever_cancels_a_run_sees_it_cancelled() -> None:
+    async with Harness(app) as harness:
+        running = asyncio.create_task(harness.run(sleeps.using(timeout=60)))
+        await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
 
 
 async def test_a_plain_function_runs_in_a_thread_and_may_enqueue() -> None:

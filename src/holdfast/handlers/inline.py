@@ -91,11 +91,14 @@ class InlineAttempt:
         self._finished: list[object] = []
         self._context = Context(self.claimed, self)
         self._ends_by = math.inf
+        self._was_told = False
 
     @property
     def must_stop(self) -> bool:
-        """Whether the time of the attempt is over."""
-        return time.monotonic() >= self._ends_by
+        """Whether the time of the attempt is over. A handler that was told so has timed out,
+        whatever it then does, and however late the loop's own timer is."""
+        self._was_told = self._was_told or time.monotonic() >= self._ends_by
+        return self._was_told
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -171,11 +174,14 @@ class InlineAttempt:
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                return await self._run(plainly)
-        except TimeoutError:
-            if limit.expired():
-                raise OutOfTime(seconds) from None
-            raise
+                result = await self._run(plainly)
+        except (Exception, asyncio.CancelledError):
+            if _is_being_cancelled() or not (limit.expired() or self._was_told):
+                raise
+        else:
+            if not self._was_told:
+                return result
+        raise OutOfTime(seconds)
 
     async def _run(self, plainly: Plainly) -> str:
         handler, function, around = self.handler, self._function(), self.handler.surroundings
@@ -215,6 +221,12 @@ class InlineAttempt:
             yield
         finally:
             HOLDER.reset(token)
+
+
+def _is_being_cancelled() -> bool:
+    """Whether somebody else ends the task that runs this."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def on_the_spot(function: Callable[[], Any]) -> Any:
