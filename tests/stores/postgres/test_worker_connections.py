@@ -62,6 +62,14 @@ async def watching(url: str) -> AsyncIterator[Watch]:
     await looking
 
 
+@asynccontextmanager
+async def standing_still(url: str) -> AsyncIterator[None]:
+    """No verb gets any further: each waits for a table that somebody has locked."""
+    async with connected(url) as connection, connection.transaction():
+        await connection.execute("lock table holdfast.job, holdfast.ready, holdfast.lease")
+        yield
+
+
 async def test_an_idle_worker_needs_three_connections_and_a_busy_one_five(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,9 +77,12 @@ async def test_an_idle_worker_needs_three_connections_and_a_busy_one_five(
     monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.2)  # a crowded machine is not a busy worker
     program = Program(url)
     async with watching(url) as watch, program.app.worker({"default": 50}) as worker:
-        await program.work.enqueue_many((n,) for n in range(3_000))
+        async with standing_still(url):
+            enqueued = asyncio.create_task(program.work.enqueue_many((n,) for n in range(3_000)))
+            await wait_until(lambda: watch.most > IDLE, 10, "verbs that have to wait get their own")
+        await enqueued
         await worker.drain()
-        assert IDLE < watch.most <= BUSY, "it was busy, and had what it needs for that"
+        assert watch.most <= BUSY, "it was busy, and had what it needs for that"
 
         await wait_until(lambda: watch.now <= IDLE, 10, "what a burst needed is closed")
         watch.most = 0
