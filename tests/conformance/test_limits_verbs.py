@@ -148,12 +148,22 @@ async def test_the_name_of_totals_is_no_limit_s(scene: Scene) -> None:
         await limited(scene, queue=1)
 
 
+async def test_a_limit_that_is_not_defined_is_set_only_with_create(scene: Scene) -> None:
+    verbs = LimitVerbs(scene.store)
+    with pytest.raises(BadOption, match=r"one that is defined .*create=True.* got 'tenannt'"):
+        await verbs.set("tenannt", most=5, by="ann")
+    assert (await verbs.all(), await verbs.history("tenannt")) == ([], [])
+    made = await verbs.set("tenannt", most=5, create=True, by="ann")
+    assert made.settings == Concurrency(5)
+    assert (await verbs.set("tenannt", most=6)).settings == Concurrency(6)
+
+
 async def test_what_operators_did_to_a_limit_is_told(scene: Scene) -> None:
     verbs = LimitVerbs(scene.store)
-    await verbs.set("tenant", most=5, by="ann")
+    await verbs.set("tenant", most=5, create=True, by="ann")
     await verbs.set("tenant", key="acme", most=9, by="bob")
     await verbs.set("tenant", key="bits", most=1, by="ann")
-    await verbs.set("other", most=1, by="ann")
+    await verbs.set("other", most=1, create=True, by="ann")
     await verbs.weigh("tenant", 3, by="ann")
     await verbs.retire("tenant", by="cleo")
     acts = await verbs.history("tenant")

@@ -387,7 +387,7 @@ async def test_the_acts_of_operators_are_in_the_audit() -> None:
     app = App("sqlite://")
     async with app:
         limits = app.client.limits
-        await limits.set("tenant", most=2, by="ann")
+        await limits.set("tenant", most=2, create=True, by="ann")
         await limits.set("tenant", most=9, key="acme", by="ann")
         await limits.inherit("tenant", "acme", by="ann")
         await limits.drain("tenant", 30, key="acme", by="ann")
@@ -499,7 +499,7 @@ def test_a_queue_without_a_total_is_not_shown_as_a_limit_that_stops_it(desk: Des
 
 def test_a_program_without_a_loop_asks_and_changes_limits() -> None:
     app = App("sqlite://")
-    app.sync.limits.set("tenant", most=3)
+    app.sync.limits.set("tenant", most=3, create=True)
     assert app.sync.limits.get("tenant").settings == Concurrency(3)
     app.close_sync()
 

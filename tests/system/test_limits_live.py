@@ -50,7 +50,7 @@ async def ended(fleet: Fleet, count: int) -> None:
 async def test_a_limit_lowered_below_what_runs_stops_nobody_and_a_raised_one_counts_at_once(
     fleet: Fleet, app: App
 ) -> None:
-    await app.client.limits.set(tenant, most=10)
+    await app.client.limits.set(tenant, most=10, create=True)
     await fleet.workers(2, slots=20, lease=5.0)
     await hold_until.enqueue_many(("acme", str(sign(fleet, n))) for n in range(30))
     await started(fleet, 10, 10)
@@ -87,7 +87,7 @@ async def test_a_freed_permit_starts_the_next_job_without_a_poll(
 ) -> None:
     """One job at a time. A worker alone looks again when its own end is written, and where there
     are two, the other one is told."""
-    await app.client.limits.set(tenant, most=1)
+    await app.client.limits.set(tenant, most=1, create=True)
     await fleet.workers(workers, slots=slots, lease=5.0)
     await hold_until.enqueue_many(("acme", str(sign(fleet, n))) for n in range(20))
     for number in range(20):

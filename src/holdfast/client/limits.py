@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 from holdfast.client.acting import Acts
 from holdfast.client.selection import LONGEST_TEXT
 from holdfast.enqueue.options import Seconds
+from holdfast.errors import BadOption
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.json_text import shown_value
@@ -101,18 +102,22 @@ class LimitVerbs:
         every: str | Seconds | UnsetType | None = UNSET,
         timezone: str | UnsetType = UNSET,
         on_failure: str | UnsetType = UNSET,
+        create: bool = False,
         by: str | None = None,
     ) -> BucketInfo:
         """Change settings of a limit, or of one key of it: `most` of a concurrency or a rate, `per`
         and `burst` of a rate, the others of a budget. What is left out stays, and `soft` stays the
-        same part of `hard`. A limit that is not there is made: a budget if it has a `hard` amount,
-        a rate if it has a `per`. It counts from the next claim on. Nothing that runs is stopped,
-        and no redeploy overwrites it."""
+        same part of `hard`. The next claim obeys. Nothing that runs is stopped, and no redeploy
+        overwrites the change.
+
+        A limit that is not defined is refused, because its name may be misspelt. With `create` it
+        is made: a budget if it has a `hard` amount, a rate if it has a `per`."""
+        checks.flag("create", create)
         given: dict[str, object] = {"most": most, "per": per, "burst": burst, "hard": hard}
         given |= {"soft": soft, "every": every, "timezone": timezone, "on_failure": on_failure}
         changes = {option: value for option, value in given.items() if value is not UNSET}
         name = _name(limit)
-        settings = await self._changed(name, key, changes)
+        settings = await self._changed(name, key, changes, create)
         if key is not None and isinstance(settings, Budget):
             path_of(_bucket(name, key))  # no job could ever pass another key
         value = {FOR: key, **{option: getattr(settings, option) for option in changes}}
@@ -124,8 +129,13 @@ class LimitVerbs:
             act.changed = 1
         return await self.get(name, key or "")
 
-    async def _changed(self, name: str, key: str | None, changes: dict[str, object]) -> Settings:
+    async def _changed(
+        self, name: str, key: str | None, changes: dict[str, object], create: bool
+    ) -> Settings:
         known = await self._store.limits.find([name])
+        if not (known or create):
+            expected = "one that is defined (see client.limits.all()); create=True makes it"
+            raise BadOption("limit", expected, name)
         before = known[0].settings if known else None
         if key is not None and known:
             before = (await self.get(name, key)).settings
