@@ -105,9 +105,7 @@ async def set_limit(
         if inherit:
             bucket = await client.limits.inherit(name, key or "", by=session.by)
         else:
-            bucket = await client.limits.set(
-                name, key=key, create=create, by=session.by, **changes
-            )
+            bucket = await client.limits.set(name, key=key, create=create, by=session.by, **changes)
     _answer(session, bucket)
 
 

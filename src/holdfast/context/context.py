@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
 from collections.abc import Generator, Mapping, MutableMapping
 from datetime import datetime
 from types import MappingProxyType
@@ -45,8 +44,6 @@ logger = logging.getLogger("holdfast.handler")
 T = TypeVar("T")
 REFUSALS = (AttemptGone, RequestRefused, RecordRefused, FrameRefused)
 NOTHING: Mapping[str, str] = MappingProxyType({})
-GLANCE_SECONDS = 0.1
-"""How soon a thread that waits sees that it is to stop."""
 
 
 class Context(CallsTasks, Streaming, Spending):
@@ -112,13 +109,6 @@ class Context(CallsTasks, Streaming, Spending):
         """
         if self._link.must_stop:
             raise asyncio.CancelledError(f"job {self._claimed.id} was told to stop")
-
-    def pause_sync(self, seconds: float) -> None:
-        """Wait in this thread. A stop cannot wake it, so it looks now and then and raises."""
-        ends = time.monotonic() + seconds
-        while (left := ends - time.monotonic()) > 0:
-            self.check_cancelled()
-            time.sleep(min(left, GLANCE_SECONDS))
 
     def require_own(self) -> None:
         """Raise `AttemptLost` if nothing that the attempt still does may count."""

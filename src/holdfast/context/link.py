@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 from holdfast.errors import HoldfastError
 from holdfast.job.requests import Answer, Request
 
 StopReason = Literal["cancel", "timeout", "deadline", "hand_back", "lost"]
+STOP_CHECK_SECONDS = 0.1
+"""How soon a thread that waits sees that its attempt should stop."""
 
 
 class AttemptLost(HoldfastError):
@@ -56,3 +60,12 @@ class AttemptLink(Protocol):
     def finish_within_sync(self, connection: object, result: object) -> bool:
         """The same for a handler outside the event loop."""
         ...
+
+
+def pause_in_thread(check_stop: Callable[[], None], seconds: float) -> None:
+    """Wait in this thread. A stop cannot wake a thread, so the wait calls `check_stop` now and
+    then, which raises when the attempt should stop."""
+    ends = time.monotonic() + seconds
+    while (left := ends - time.monotonic()) > 0:
+        check_stop()
+        time.sleep(min(left, STOP_CHECK_SECONDS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
+from holdfast.context.link import pause_in_thread
 from holdfast.job import checks
 from holdfast.job.line_rule import Passing
 from holdfast.job.passing import MOST_UNITS, bucket_name
@@ -37,7 +38,7 @@ class Spending:
         """`take` for plain functions, in a thread or a process."""
         request = _taking(limit, units, key)
         while (wait := _wait(self._context.ask_sync(request))) is not None:
-            self._context.pause_sync(wait)
+            pause_in_thread(self._context.check_cancelled, wait)
 
     async def spent(self, limit: Passing | str, units: int) -> None:
         """Say that so many units of a budget were spent, besides those said before. The end of the

@@ -6,6 +6,7 @@ import asyncio
 from typing import Protocol
 
 from holdfast.context import Context
+from holdfast.context.link import pause_in_thread
 from holdfast.job.requests import Answer, Request
 
 LOOK_SECONDS = 0.1
@@ -53,4 +54,4 @@ class InThread:
         return self._context.ask_sync(request)
 
     async def pause(self, seconds: float) -> None:
-        self._context.pause_sync(seconds)
+        pause_in_thread(self._context.check_cancelled, seconds)
