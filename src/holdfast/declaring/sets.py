@@ -35,9 +35,9 @@ class TasksByName(dict[str, AnyTask]):
 
 class TaskSet:
     """Tasks, schedules, limits, pools and providers by their names, and who includes them. `place`:
-    where the set was made, for people."""
+    where the set was made, for people. `prefix` begins the names of its tasks and schedules."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, prefix: str) -> None:
         self.registry = Registry()
         self.tasks = TasksByName()
         self.schedules: dict[str, Definition] = {}
@@ -48,12 +48,7 @@ class TaskSet:
         self._includers: list[TaskSet] = []
         self._unfinished: list[ScheduleDecorator] = []
         self._place = place
-
-    def include(self, *sets: TaskSet) -> None:
-        """Take in the tasks, schedules and providers of other sets: those of now, and those that
-        are declared there later."""
-        for one in sets:
-            self._include(one)
+        self._prefix = prefix
 
     def _include(self, one: TaskSet) -> None:
         owners = self._lineage()

@@ -18,8 +18,7 @@ declared in a set is declared in everything that includes it. Including never re
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import (
     TYPE_CHECKING,
@@ -28,69 +27,40 @@ from typing import (
     ParamSpec,
     TypeVar,
     Unpack,
-    cast,
     overload,
 )
 
-from holdfast.context import Context, GrowsFlow, on_calls, on_growth, on_undo
+from holdfast.context import Context
 from holdfast.declaring.commands import DeclaresCommands
 from holdfast.declaring.declared import DeclaredTask
 from holdfast.declaring.decorator import FlowTaskDecorator, Running, TaskDecorator
 from holdfast.declaring.names import check_old_names, task_name
-from holdfast.declaring.sets import AnyTask, TaskSet
+from holdfast.declaring.schedules import DeclaresSchedules
+from holdfast.declaring.sets import AnyTask
+from holdfast.declaring.within_handlers import offer_to_handlers
 from holdfast.enqueue.options import EnqueueOptions, JobOptions
 from holdfast.errors import BadOption
 from holdfast.handlers.registry import Handler
 from holdfast.job import checks
 from holdfast.job.checks import check_name
-from holdfast.job.undo import encode_undo
-from holdfast.schedule.decorator import ScheduleDecorator, declared_on
+from holdfast.schedule.decorator import declared_on
 from holdfast.task import Task
 
 if TYPE_CHECKING:
     from holdfast.handlers.pools import ChildPool
     from holdfast.limits.definition import Limit
     from holdfast.limits.model import Settings
-    from holdfast.schedule.definition import ScheduleCall
-    from holdfast.schedule.model import Definition
-    from holdfast.steps.calls import MakesCalls
 
 P = ParamSpec("P")
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
-
 OF_ONE_CALL = ("id", "connection", "delay", "run_at")
 """Options that make sense for one call, and not for every task of a set."""
 
 
-def _growing(ctx: Context) -> GrowsFlow:
-    from holdfast.declaring.growing import GrowingFlow  # few handlers add to their flows
-
-    return cast("GrowsFlow", GrowingFlow(ctx))  # whoever calls `add` has a `Task`
+offer_to_handlers()
 
 
-on_growth(_growing)
-
-
-def _calling(ctx: Context) -> MakesCalls:
-    from holdfast.declaring.calls import Calls  # few handlers call tasks
-
-    return Calls(ctx)
-
-
-on_calls(_calling)
-
-
-def _undoing(task: object) -> str:
-    from holdfast.declaring.undoing import undo_of  # few steps are undone
-
-    return encode_undo(undo_of(task))
-
-
-on_undo(_undoing)
-
-
-class Tasks(TaskSet, DeclaresCommands):
+class Tasks(DeclaresSchedules, DeclaresCommands):
     """What modules declare without knowing the app: tasks, schedules, providers.
 
     `prefix` begins the name of every task and schedule of the set. The options are the defaults of
@@ -101,10 +71,15 @@ class Tasks(TaskSet, DeclaresCommands):
         _check_prefix(prefix)
         for name in set(OF_ONE_CALL) & options.keys():
             raise BadOption(f"Tasks({name}=…)", "left out: it is for a single call", name)
-        super().__init__(_calling_place())
-        self._prefix = prefix
+        super().__init__(_calling_place(), prefix)
         self._options = JobOptions().using(options)
         self._names_queue = "queue" in options
+
+    def include(self, *sets: Tasks) -> None:
+        """Take in the tasks, schedules, limits and providers of other sets: those of now, and
+        those that are declared there later."""
+        for one in sets:
+            self._include(one)
 
     # Tasks -------------------------------------------------------------------------------
 
@@ -243,43 +218,6 @@ class Tasks(TaskSet, DeclaresCommands):
             raise BadOption("pool", f"the name of an app.pool(…) declared before ({known})", name)
         return self.pools[name]
 
-    # Schedules ---------------------------------------------------------------------------
-
-    def schedule(
-        self,
-        cron: str | timedelta | None = None,
-        /,
-        *,
-        name: str | None = None,
-        **options: Unpack[ScheduleCall],
-    ) -> ScheduleDecorator:
-        """Run a task on schedule: `@app.schedule("0 9 * * mon-fri", timezone="Europe/Berlin")`
-        or `@app.schedule(timedelta(minutes=5))`, above or below `@app.task`.
-
-        Without `name` the schedule has the name of the task. A task may have several schedules.
-        """
-        if name is not None:
-            check_name("schedule name", name)
-        named = None if name is None else f"{self._prefix}{name}"
-        decorator = ScheduleDecorator(self._add_schedule, named, cron, options)
-        for owner in self._lineage():
-            owner._unfinished.append(decorator)
-        return decorator
-
-    def _add_schedule(self, name: str, definition: Definition) -> None:
-        free = "one that is free: give it name=…"
-        self._register(lambda owner: owner.schedules, "schedule name", free, name, definition)
-
-    def scopes(self, name: str) -> Callable[[F], F]:
-        """Register a provider of scopes, for `@app.schedule(…, scopes=name)`. A provider is a
-        function or a generator, synchronous or not, that gives the scopes as text."""
-        return self._provider(lambda owner: owner.providers.scopes, "scope provider", name)
-
-    def planner(self, name: str) -> Callable[[F], F]:
-        """Register a planner, for `@app.schedule(…, planner=name)`. A planner is a function of
-        `(scope, after, now)` that gives the plan times later than `after`, up to `now`."""
-        return self._provider(lambda owner: owner.providers.planners, "planner", name)
-
     # Limits ------------------------------------------------------------------------------
 
     def limit(self, name: str, settings: Settings, /) -> Limit:
@@ -292,17 +230,6 @@ class Tasks(TaskSet, DeclaresCommands):
         free = "one that is free: a limit is defined once, and shared by tasks"
         self._register(lambda owner: owner.limits, "name of a limit", free, name, limit)
         return limit
-
-    def _provider(
-        self, book: Callable[[TaskSet], MutableMapping[str, Any]], what: str, name: str
-    ) -> Callable[[F], F]:
-        check_name(what, name)
-
-        def register(function: F) -> F:
-            self._register(book, what, "registered once under a name", name, function)
-            return function
-
-        return register
 
 
 def _check_prefix(prefix: object) -> None:
