@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from holdfast.client.inserting import Inserter
-from holdfast.client.joining import Ambient, WithinBlock
-from holdfast.client.portal import Call, Opened, Pending, Portals, Verb
+from holdfast.client.joining import WithinBlock
+from holdfast.client.opening import OpensStore
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.declaring.imports import Imports
@@ -21,10 +19,10 @@ from holdfast.declaring.named import NamedTask
 from holdfast.declaring.sets import AnyTask
 from holdfast.declaring.tasks import Tasks
 from holdfast.enqueue.options import JobOptions
-from holdfast.errors import AlreadyOpen, BadOption, NotCapable, NotOpen, WrongLoop
+from holdfast.errors import BadOption, NotCapable
 from holdfast.events import Events
 from holdfast.handlers.eager import EagerJobs, RunsEagerly
-from holdfast.hooks import AroundAttempt, AroundEnqueue, Hooks, InThread, OnEnqueue, ToChild
+from holdfast.hooks import TakesHooks
 from holdfast.job import checks
 from holdfast.job.checks import check_name
 from holdfast.logs.records import JobLines, log_event, log_hiding
@@ -45,14 +43,6 @@ if TYPE_CHECKING:
     from holdfast.worker.last_resort import LastResort
     from holdfast.worker.slots import Slots
 
-T = TypeVar("T")
-A = TypeVar("A", bound=AroundAttempt)
-H = TypeVar("H", bound=InThread)
-E = TypeVar("E", bound=OnEnqueue)
-W = TypeVar("W", bound=AroundEnqueue)
-C = TypeVar("C", bound=ToChild)
-
-
 OF_WORKERS = (
     *("lease", "grace", "poll", "max_payload", "signing_keys"),
     *("max_steps", "max_steps_size", "max_stream_size"),
@@ -60,7 +50,7 @@ OF_WORKERS = (
 """The settings that are options of each worker."""
 
 
-class App(Tasks):
+class App(Tasks, TakesHooks, OpensStore):
     """A program's tasks, and the store that keeps their jobs.
 
     Tasks may be declared without a running event loop. `async with app` opens the store;
@@ -87,13 +77,14 @@ class App(Tasks):
         eager: bool | None = None,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__()
+        Tasks.__init__(self)
+        TakesHooks.__init__(self)
+        OpensStore.__init__(self, self._new_store, self._new_client)
         if lifespan is not None:
             expected = "a function of the app that gives an async context manager"
             checks.function("lifespan", lifespan, expected)
         if clock is not None and not callable(getattr(clock, "override", None)):
             raise BadOption("clock", "a clock, such as ManualClock()", clock)
-        self.hooks = Hooks()
         self.lifespan = lifespan
         self.settings: Settings = Settings.load(
             url=url,
@@ -120,13 +111,6 @@ class App(Tasks):
         self.job_lines = JobLines(self.events, log)
         self.eager_jobs = EagerJobs(self.settings.eager, self.events, self._eager_runner)
         self._clock = clock
-        self._opened: Opened | None = None
-        self._unopened: Store | None = None
-        self._users = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
-        self.ambient = Ambient()
-        self._portals = Portals(self._new_store, self._new_client, self.ambient)
 
     # Declaring ---------------------------------------------------------------------------
 
@@ -138,6 +122,22 @@ class App(Tasks):
             return self.tasks[self.registry[name].name]
         queue = self._routes.queue_of(name)
         return NamedTask(self, name, JobOptions(queue=queue) if queue is not None else None)
+
+    def flow(
+        self,
+        name: str,
+        *,
+        tags: Sequence[str] = (),
+        priority: int | None = None,
+        deadline: datetime | Seconds | None = None,
+        retention: Retention | None = None,
+    ) -> Flow:
+        """A graph of jobs to be built and then started. Nothing is written before `start()`."""
+        from holdfast.declaring.flows import Flow
+
+        return Flow(
+            self, name, tags=tags, priority=priority, deadline=deadline, retention=retention
+        )
 
     def autodiscover(self, package: str, name: str = "tasks") -> None:
         """Let workers import every module called `name` in a package and in the packages below
@@ -161,104 +161,7 @@ class App(Tasks):
         """Tasks of a set are bound to this app here, because the set may be in another app too."""
         super()._add(task.bound_to(self))
 
-    # Hooks -------------------------------------------------------------------------------
-
-    def around_attempt(self, hook: A) -> A:
-        """Run `async def hook(ctx, run)` around every attempt, on the worker's loop. `await run()`
-        runs the rest, and gives the result or raises the exception."""
-        return self.hooks.add_around_attempt(hook)
-
-    def in_thread(self, hook: H) -> H:
-        """Run `def hook(ctx, run)` around every plain function, inside its thread or its child
-        process. `run()` runs the rest."""
-        return self.hooks.add_in_thread(hook)
-
-    def to_child(self, hook: C) -> C:
-        """Hand what `def hook(ctx)` answers on to the child process of an attempt, where it is
-        `ctx.carried`. The hook is called on the worker's loop, inside the hooks around it."""
-        return self.hooks.add_to_child(hook)
-
-    def on_enqueue(self, hook: E) -> E:
-        """Give every job that this program enqueues the headers that `def hook(task)` answers."""
-        return self.hooks.add_on_enqueue(hook)
-
-    def around_enqueue(self, hook: W) -> W:
-        """Run `def hook(enqueue)`, a generator with one `yield` or a function that answers with a
-        context manager, around every enqueue of this program: of one job or of many."""
-        return self.hooks.add_around_enqueue(hook)
-
-    # Opening -----------------------------------------------------------------------------
-
-    async def __aenter__(self) -> Self:
-        """Open the store. Nested uses share the opened store, and the outermost closes it."""
-        if self._users == 0:
-            self._loop = asyncio.get_running_loop()
-            # A lock belongs to its loop, and this may be another loop.
-            self._opening = asyncio.Lock()
-        self._require_own_loop()
-        self._users += 1
-        try:
-            async with self._opening:
-                await self._open()
-        except BaseException:
-            self._users -= 1
-            raise
-        return self
-
-    async def _open(self) -> None:
-        if self._opened is None:
-            store = self._new_store()
-            await store.open()
-            self._opened = Opened(store, asyncio.get_running_loop(), self._new_client)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._users -= 1
-        opened = self._opened
-        if self._users == 0 and opened is not None:
-            self._opened = None
-            await opened.aclose()
-
-    @property
-    def is_open(self) -> bool:
-        return self._opened is not None
-
-    @property
-    def store(self) -> Store:
-        if self._opened is None:
-            raise NotOpen
-        self._require_own_loop()
-        return self._opened.store
-
-    @property
-    def client(self) -> Client:
-        if self._opened is None:
-            raise NotOpen
-        self._require_own_loop()
-        return self._opened.client
-
-    @property
-    def inserter(self) -> Inserter:
-        """What inserts jobs into the open store."""
-        if self._opened is None:
-            raise NotOpen
-        self._require_own_loop()
-        return self._opened.inserter
-
-    def _require_own_loop(self) -> None:
-        """Refuse use in another event loop: connections belong to the loop that opened them. A
-        thread without a loop may take the store or the client, because it can only hand them on
-        to the loop."""
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        if running is not self._loop:
-            raise WrongLoop.of_another()
+    # The store ---------------------------------------------------------------------------
 
     def within(self, connection: object) -> WithinBlock:
         """Let every enqueue, and every verb on one job, join the open transaction of this
@@ -272,17 +175,6 @@ class App(Tasks):
             raise NotCapable(store.kind, Capability.JOIN_TRANSACTION.value)
         return self.ambient.within(connection)
 
-    # Without a loop ------------------------------------------------------------------------
-
-    @property
-    def unopened_store(self) -> Store:
-        """A store for writes on the caller's own connection, which need no connection of ours."""
-        if self._opened is not None:
-            return self._opened.store
-        if self._unopened is None:
-            self._unopened = self._new_store()
-        return self._unopened
-
     @cached_property
     def sync(self) -> SyncClient:
         """The verbs of the client for a program or a thread without an event loop.
@@ -295,32 +187,6 @@ class App(Tasks):
         from holdfast.client.sync import SyncClient
 
         return SyncClient(self)
-
-    def run_sync(self, verb: Verb[T]) -> T:
-        """Run a coroutine function of the client from a program or a thread without an event
-        loop, when one verb of `app.sync` is not enough."""
-        return self.begin_sync(verb).wait()
-
-    def begin_sync(self, verb: Verb[T]) -> Pending[T]:
-        """Start such a coroutine function; `wait()` of the answer waits for its end."""
-        expected = "given a coroutine function, such as lambda client: client.count()"
-        checks.function("run_sync", verb, expected)
-
-        def call(opened: Opened) -> Awaitable[T]:
-            answer = verb(opened.client)
-            if not isinstance(answer, Awaitable):
-                raise BadOption("run_sync", expected, f"a function that returned {answer!r}")
-            return answer
-
-        return self.begin_call(call)
-
-    def begin_call(self, call: Call[T]) -> Pending[T]:
-        """Start a coroutine function of the open store, which may be the portal's own."""
-        return self._portals.begin(self._opened, call)
-
-    def close_sync(self) -> None:
-        """Close what synchronous calls opened; a later call opens it again."""
-        self._portals.close()
 
     def _new_client(self, store: Store, inserter: Inserter) -> Client:
         from holdfast.client.client import Client
@@ -348,22 +214,6 @@ class App(Tasks):
         from holdfast.encryption.sealing import Sealing  # most programs have no keys
 
         return Sealing(keys).unique_key
-
-    def flow(
-        self,
-        name: str,
-        *,
-        tags: Sequence[str] = (),
-        priority: int | None = None,
-        deadline: datetime | Seconds | None = None,
-        retention: Retention | None = None,
-    ) -> Flow:
-        """A graph of jobs to be built and then started. Nothing is written before `start()`."""
-        from holdfast.declaring.flows import Flow
-
-        return Flow(
-            self, name, tags=tags, priority=priority, deadline=deadline, retention=retention
-        )
 
     # Running -----------------------------------------------------------------------------
 
@@ -437,14 +287,11 @@ class App(Tasks):
         """Use another store inside the `with` block, as tests do. Synchronous calls go to that
         store too. The app must not be open when the block begins."""
         check_url(url)
-        if self._users:
-            raise AlreadyOpen
-        before = self.settings, self._clock, self._unopened, self._portals
-        self.settings = msgspec.structs.replace(self.settings, url=url)
-        self._clock, self._unopened = clock, None
-        self._portals = Portals(self._new_store, self._new_client, self.ambient)
-        try:
-            yield
-        finally:
-            self.close_sync()
-            self.settings, self._clock, self._unopened, self._portals = before
+        with self._opened_anew():
+            before = self.settings, self._clock
+            self.settings = msgspec.structs.replace(self.settings, url=url)
+            self._clock = clock
+            try:
+                yield
+            finally:
+                self.settings, self._clock = before

@@ -161,6 +161,37 @@ class Hooks:
         return found
 
 
+class TakesHooks:
+    """The decorators by which an app is given its hooks."""
+
+    def __init__(self) -> None:
+        self.hooks = Hooks()
+
+    def around_attempt(self, hook: A) -> A:
+        """Run `async def hook(ctx, run)` around every attempt, on the worker's loop. `await run()`
+        runs the rest, and gives the result or raises the exception."""
+        return self.hooks.add_around_attempt(hook)
+
+    def in_thread(self, hook: T) -> T:
+        """Run `def hook(ctx, run)` around every plain function, inside its thread or its child
+        process. `run()` runs the rest."""
+        return self.hooks.add_in_thread(hook)
+
+    def to_child(self, hook: C) -> C:
+        """Hand what `def hook(ctx)` answers on to the child process of an attempt, where it is
+        `ctx.carried`. The hook is called on the worker's loop, inside the hooks around it."""
+        return self.hooks.add_to_child(hook)
+
+    def on_enqueue(self, hook: E) -> E:
+        """Give every job that this program enqueues the headers that `def hook(task)` answers."""
+        return self.hooks.add_on_enqueue(hook)
+
+    def around_enqueue(self, hook: W) -> W:
+        """Run `def hook(enqueue)`, a generator with one `yield` or a function that answers with a
+        context manager, around every enqueue of this program: of one job or of many."""
+        return self.hooks.add_around_enqueue(hook)
+
+
 def _answered(
     hooks: tuple[Callable[[F], Mapping[str, str]], ...], question: F, expected: str
 ) -> dict[str, str]:
