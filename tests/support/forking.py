@@ -39,6 +39,8 @@ class Start(msgspec.Struct, tag="start"):
     env: dict[str, str]
     out: str
     err: str
+    ignored: tuple[int, ...] = ()
+    """Signals that it ignores from its start, as under `nohup`."""
 
 
 class Look(msgspec.Struct, tag="look"):
@@ -105,10 +107,21 @@ class Forks:
         answer: int | None = msgspec.json.decode(self._process.stdout.readline())
         return answer
 
-    def start(self, module: str, *arguments: str, env: Mapping[str, str], log: Path) -> Forked:
-        """Run a module of ours, out of reach of a Ctrl-C meant for the test run."""
+    def start(
+        self,
+        module: str,
+        *arguments: str,
+        env: Mapping[str, str],
+        log: Path,
+        out: Path | None = None,
+        folder: Path = ROOT,
+        ignored: tuple[int, ...] = (),
+    ) -> Forked:
+        """Run a module of ours, out of reach of a Ctrl-C meant for the test run. Without `out`, all
+        that it writes is in the log."""
         log.touch()
-        pid = self.ask(Start(None, module, arguments, str(ROOT), dict(env), str(log), str(log)))
+        places = str(folder), dict(env), str(out or log), str(log)
+        pid = self.ask(Start(None, module, arguments, *places, ignored))
         assert pid is not None
         return Forked(self, pid)
 
@@ -147,15 +160,18 @@ def serve() -> Start | None:
     return None
 
 
-def leave() -> NoReturn:
+def leave(code: object) -> NoReturn:
     """End as the interpreter does, but do not take modules apart: in a fork that copies most of the
     memory, and takes six times as long as to fork. What the program registered to be done at its
     end is done, and its threads are waited for."""
+    if not isinstance(code, int | None):
+        print(code, file=sys.stderr)
+        code = 1
     threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter does first
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    os._exit((code or 0) & 0xFF)
 
 
 def become(order: Start) -> None:
@@ -166,11 +182,15 @@ def become(order: Start) -> None:
         opened = os.open(path, mode, 0o600)
         os.dup2(opened, number)
         os.close(opened)
+    for ignored in order.ignored:
+        signal.signal(ignored, signal.SIG_IGN)
     os.chdir(order.folder)
     os.environ.clear()
     os.environ.update(order.env)
     sys.argv = [order.script or "", *order.arguments]
     if order.module is not None:
+        sys.orig_argv = [sys.executable, "-m", order.module, *order.arguments]
+        sys.path[0] = order.folder
         runpy.run_module(order.module, run_name="__main__", alter_sys=True)
     elif order.script is not None:
         sys.path[0] = str(Path(order.script).parent)
@@ -192,5 +212,8 @@ if __name__ == "__main__":
     warm_up()
     gc.freeze()  # or the garbage collector of each fork would copy all that was imported
     if (found := serve()) is not None:
-        become(found)
-        leave()
+        try:
+            become(found)
+        except SystemExit as left:
+            leave(left.code)
+        leave(0)

@@ -1,4 +1,8 @@
-"""A folder with an app in it, and `holdfast` run there as real processes."""
+"""A folder with an app in it, and `holdfast` run there as real processes.
+
+Each is a fork of a process that has imported the command line (`tests.support.forking`). The
+processes that it starts, and what it becomes when it starts anew, are interpreters of their own.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -17,9 +23,11 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.workers import WorkerInfo
 from tests.conformance.builders import new_job
+from tests.support.forking import Forked, forks
 from tests.support.waiting import wait_until
 
 STARTS = 30.0
+LOOK_EVERY = 0.02
 SHOP = """
 import asyncio
 
@@ -39,6 +47,68 @@ async def sleep(seconds: float) -> None:
 """
 
 
+class Command:
+    """A `holdfast` that was started, and what it has written since somebody last read it."""
+
+    def __init__(self, program: Forked, out: Path, err: Path) -> None:
+        self._program = program
+        self._out = out.open()
+        self._err = err.open()
+        self.pid = program.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._program.returncode
+
+    def poll(self) -> int | None:
+        return self._program.poll()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        self._program.send_signal(number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def printed(self) -> Iterator[str]:
+        """Its lines, as they come, until it has ended."""
+        return self._lines(self._out)
+
+    def told(self) -> Iterator[str]:
+        """The lines of its log, as they come, until it has ended."""
+        return self._lines(self._err)
+
+    def _lines(self, file: IO[str]) -> Iterator[str]:
+        line = ""
+        while True:
+            has_ended = self.poll() is not None
+            while part := file.readline():
+                line += part
+                if line.endswith("\n"):
+                    yield line
+                    line = ""
+            if has_ended:
+                return
+            time.sleep(LOOK_EVERY)
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """What it wrote until its end, without what was read before."""
+        until = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("holdfast", timeout)
+            time.sleep(LOOK_EVERY)
+        return self._out.read(), self._err.read()
+
+    def end(self) -> None:
+        if self.poll() is None:
+            for child in psutil.Process(self.pid).children(recursive=True):
+                child.kill()
+            self.kill()
+            self._program.wait()
+        self._out.close()
+        self._err.close()
+
+
 class Shell:
     """A folder with an app in it, and the processes started there."""
 
@@ -48,47 +118,40 @@ class Shell:
         self.app = folder / "shop.py"
         self.app.write_text(SHOP.format(url=self.url))
         self.environment: dict[str, str] = {}
-        self._started: list[subprocess.Popen[str]] = []
+        self._started: list[Command] = []
+        self._written = tempfile.TemporaryDirectory()
 
-    def start(
-        self, *arguments: str, ignoring: signal.Signals | None = None
-    ) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, ignoring: signal.Signals | None = None) -> Command:
         """`ignoring`: the process starts with this signal ignored, as under `nohup`."""
-
-        def ignore() -> None:
-            if ignoring is not None:
-                signal.signal(ignoring, signal.SIG_IGN)
-
-        process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast.cli.main", *arguments],
-            cwd=self.folder,
-            env={k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
-            | self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            preexec_fn=ignore if ignoring else None,
+        number = len(self._started)
+        out, err = (Path(self._written.name, f"{number}.{kind}") for kind in ("out", "err"))
+        out.touch()
+        ours = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
+        program = forks().start(
+            "holdfast.cli.main",
+            *arguments,
+            env=ours | self.environment,
+            log=err,
+            out=out,
+            folder=self.folder,
+            ignored=(ignoring,) if ignoring else (),
         )
-        self._started.append(process)
-        return process
+        self._started.append(Command(program, out, err))
+        return self._started[-1]
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         return ended(self.start(*arguments))
 
     def end(self) -> None:
-        for process in self._started:
-            if process.poll() is None:
-                for child in psutil.Process(process.pid).children(recursive=True):
-                    child.kill()
-                process.kill()
-            process.communicate()
+        for command in self._started:
+            command.end()
+        self._written.cleanup()
 
 
-def ended(process: subprocess.Popen[str], within: float = 60) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=within)
-    return process.returncode, out, err
+def ended(command: Command, within: float = 60) -> tuple[int, str, str]:
+    out, err = command.communicate(timeout=within)
+    assert command.returncode is not None
+    return command.returncode, out, err
 
 
 async def enqueue(store: Store, task: str, **arguments: Any) -> JobId:

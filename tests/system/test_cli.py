@@ -63,8 +63,7 @@ async def test_a_second_signal_does_not_wait_for_the_grace(shell: Shell, store: 
     await wait_for_state(store, job, JobState.RUNNING)
     worker.send_signal(signal.SIGTERM)
     # A process that has not yet heard the first of two equal signals only ever hears one.
-    assert worker.stderr is not None
-    assert any("signal=SIGTERM immediate=False" in line for line in worker.stderr)
+    assert any("signal=SIGTERM immediate=False" in line for line in worker.told())
     worker.send_signal(signal.SIGTERM)
     code, _, err = ended(worker, within=20)
     assert code == 0
@@ -224,8 +223,7 @@ def test_the_demo_shows_its_summary_and_keeps_its_promises(shell: Shell) -> None
 
 async def test_an_interrupted_demo_leaves_nothing(shell: Shell, tmp_path: Path) -> None:
     process = shell.start("demo")
-    assert process.stdout is not None
-    assert "a worker starts" in process.stdout.readline()
+    assert "a worker starts" in next(process.printed())
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
     code, _, err = ended(process)

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -23,6 +22,7 @@ from tests.support.backends import opened
 from tests.support.shell import (
     SHOP,
     STARTS,
+    Command,
     Shell,
     ended,
     enqueue,
@@ -51,9 +51,8 @@ async def store(shell: Shell) -> AsyncIterator[Store]:
 class Probes:
     """The probes of one process, asked as a supervisor asks them."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stderr is not None
-        found = (re.search(r"probes at (http://\S+)/live", line) for line in process.stderr)
+    def __init__(self, process: Command) -> None:
+        found = (re.search(r"probes at (http://\S+)/live", line) for line in process.told())
         self._url = next(match[1] for match in found if match)
 
     def ask(self, path: str) -> tuple[int, dict[str, Any]]:

@@ -98,8 +98,7 @@ async def test_a_stop_after_sighup_is_a_stop_and_does_not_hurry(shell: Shell, st
     await wait_for_state(store, job, JobState.RUNNING)
     for number in (signal.SIGHUP, signal.SIGTERM):
         worker.send_signal(number)
-        assert worker.stderr is not None
-        assert any(f"signal={number.name} immediate=False" in line for line in worker.stderr)
+        assert any(f"signal={number.name} immediate=False" in line for line in worker.told())
     code, _, err = ended(worker)
     assert code == 0
     assert "stopped: 1 job ended, 0 handed back" in err
@@ -179,8 +178,7 @@ async def test_broken_code_leaves_the_old_processes_at_work(shell: Shell, store:
     first = await wait_for_workers(store, 2)
     shell.app.write_text("this is not Python")
     parent.send_signal(signal.SIGHUP)
-    assert parent.stderr is not None
-    assert any("not reloaded: the new worker process 1" in line for line in parent.stderr)
+    assert any("not reloaded: the new worker process 1" in line for line in parent.told())
     job = await enqueue(store, "greet", name="Ann")
     await wait_for_state(store, job, JobState.SUCCEEDED)
     assert {worker.pid for worker in await alive(store)} == first
