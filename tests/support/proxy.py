@@ -55,14 +55,15 @@ class Proxy:
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         self._loop.run_forever()
-        self._loop.run_until_complete(self._wind_up())
+        self._loop.run_until_complete(self._wind_up(server))
         self._loop.close()
 
     def _end(self) -> None:
         self._abort()
         self._loop.stop()
 
-    async def _wind_up(self) -> None:
+    async def _wind_up(self, server: asyncio.Server) -> None:
+        server.close()  # or the collector finds it, in a test of somebody else
         carrying = asyncio.all_tasks() - {asyncio.current_task()}
         for task in carrying:
             task.cancel()
