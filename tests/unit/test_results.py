@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.client import waiting
 from holdfast.client.flows import FlowWaiter
 from holdfast.client.results import NOT_SUCCEEDED, ResultWaiter, raise_unless_succeeded
 from holdfast.client.waiting import EARLY_SHARE, LONGEST_WAIT_SECONDS
@@ -19,6 +20,7 @@ from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.record import Live
 from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.store.contract.records import Outcome
+from tests.support.waiting import wait_until
 
 
 class Jobs:
@@ -77,19 +79,25 @@ async def test_a_new_waiter_does_not_make_the_others_ask_again(jobs: Jobs, crowd
     assert sum(one in old for one in jobs.asked) <= len(old) * looks
 
 
-async def test_a_new_waiter_is_answered_soon_beside_many_old_ones(jobs: Jobs, crowd: Crowd) -> None:
-    crowd.joined_by(200)
-    await asyncio.sleep(0.7)
+async def test_a_new_waiter_is_answered_soon_beside_many_old_ones(
+    jobs: Jobs, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "LONGEST_WAIT_SECONDS", 3600)
+    with monkeypatch.context() as seldom:
+        seldom.setattr(waiting, "FIRST_WAIT_SECONDS", 3600)
+        old = crowd.joined_by(200)
+        await wait_until(lambda: jobs.asked == old, 10, "all are asked about in an hour again")
     [job_id] = crowd.joined_by(1)
-    await asyncio.sleep(0.005)
+    await wait_until(lambda: job_id in jobs.asked, 10, "the new one is asked about")
     jobs.ended.add(job_id)
-    async with asyncio.timeout(0.2):
+    async with asyncio.timeout(10):
         assert (await crowd.tasks[-1]).result == "1"
+    assert not set(old) & set(jobs.asked[200:])
 
 
 async def test_those_who_came_together_are_asked_about_together(jobs: Jobs, crowd: Crowd) -> None:
     ids = crowd.joined_by(50)
-    await asyncio.sleep(0.02)
+    await wait_until(lambda: len(jobs.asked) >= 50, 10, "they are asked about")
     assert jobs.asked[:50] == ids
 
 
@@ -133,11 +141,11 @@ async def test_all_who_wait_for_flows_share_a_round_trip_and_wait_an_outage_out(
     ids = [FlowId(new_job_id()) for _ in range(20)]
     flows: Any = Flows(*ids)
     waiter = FlowWaiter(flows)
-    waiting = [asyncio.create_task(waiter.answer(one, 30)) for one in ids]
-    await asyncio.wait(waiting, timeout=0.05)
+    answers = [asyncio.create_task(waiter.answer(one, 30)) for one in ids]
+    await asyncio.wait(answers, timeout=0.05)
     assert {tuple(asked) for asked in flows.asked} == {tuple(ids)}
     flows.found = dict.fromkeys(ids, FlowState.SUCCEEDED)
-    assert [flow.id for flow in await asyncio.gather(*waiting)] == ids
+    assert [flow.id for flow in await asyncio.gather(*answers)] == ids
     flows.found[ids[0]] = FlowState.RUNNING
     with pytest.raises(FlowTimeout):
         await waiter.answer(ids[0], 0.02)

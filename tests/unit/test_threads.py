@@ -37,7 +37,7 @@ async def test_an_idle_thread_does_not_keep_its_last_call_alive(no_collector: No
         return Heavy()
 
     held = weakref.ref(await threads.run(heavy, nothing))
-    await wait_until(lambda: held() is None, 2, "the value is freed")
+    await wait_until(lambda: held() is None, 10, "the value is freed")
     threads.close()
 
 
@@ -57,16 +57,22 @@ async def test_what_a_raising_function_held_is_freed_once_its_error_was_seen(
             await threads.run(heavy, nothing)
 
     await attempt()
-    await wait_until(lambda: seen[0]() is None, 2, "the frame is freed")
+    await wait_until(lambda: seen[0]() is None, 10, "the frame is freed")
     threads.close()
 
 
 async def test_a_cancel_withdraws_a_call_that_waits_for_a_thread() -> None:
     threads, release = Threads(1), threading.Event()
     ran: list[str] = []
-    busy = asyncio.create_task(threads.run(lambda: release.wait(10), nothing))
+    started = threading.Event()
+
+    def slow() -> bool:
+        started.set()
+        return release.wait(10)
+
+    busy = asyncio.create_task(threads.run(slow, nothing))
     waiting = asyncio.create_task(threads.run(lambda: ran.append("ran"), nothing))
-    await asyncio.sleep(0.05)
+    await wait_until(started.is_set, 10, "the thread is busy")
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -114,14 +120,15 @@ async def test_a_closed_pool_lets_go_of_calls_that_do_not_return() -> None:
 
 async def test_a_cancel_that_meets_the_answer_on_its_way_loses_nothing() -> None:
     """The slot of such a call was lost for ever."""
-    threads, release = Threads(1), threading.Event()
+    threads, started, release = Threads(1), threading.Event(), threading.Event()
 
     def slow() -> str:
+        started.set()
         release.wait(10)
         return "done"
 
     call = asyncio.create_task(threads.run(slow, nothing))
-    await asyncio.sleep(0.05)
+    await wait_until(started.is_set, 10, "it has started")
     release.set()
     time.sleep(0.05)  # noqa: ASYNC251 - the answer is queued while the loop does not turn
     call.cancel()
