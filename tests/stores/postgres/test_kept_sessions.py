@@ -71,7 +71,7 @@ async def test_a_connection_given_up_in_a_statement_takes_its_session_with_it(
 ) -> None:
     first = await asyncpg.connect(url)
     session = first.get_server_pid()
-    asking = asyncio.create_task(first.fetchval("select pg_sleep(0.2)"))
+    asking = asyncio.create_task(first.fetchval("select pg_sleep(60)"))
     await asyncio.sleep(0.05)
     if is_cancelled:
         asking.cancel()
