@@ -70,7 +70,7 @@ async def test_a_timeout_holds_while_the_store_is_away(
     began = time.monotonic()
     with pytest.raises(ResultTimeout, match="the store has not answered"):
         await client.result(job, timeout=0.1)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("looks", [0, 1])
@@ -79,11 +79,11 @@ async def test_a_timeout_holds_while_the_store_does_not_answer(
 ) -> None:
     """Whether it fell silent before the first look or after it."""
     job = await scene.enqueue()
-    waiting = asyncio.create_task(client.result(job, timeout=0.3))
+    waiting = asyncio.create_task(client.result(job, timeout=1))
     if looks:
         await wait_until(lambda: line.calls.count("outcomes") > 1, 5, "a look was answered")
     line.hold |= {"outcomes", "live", "get"}
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(10):
         with pytest.raises(ResultTimeout, match="is still ready" if looks else "not answered"):
             await waiting
     line.release()
