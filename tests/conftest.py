@@ -30,6 +30,7 @@ from tests.support.backends import (
     Backend,
     Inspectable,
     ValkeyNamespace,
+    WarmPostgres,
     opened,
 )
 from tests.support.copied_data import copy_data_from
@@ -84,6 +85,11 @@ def postgres() -> Iterator[PostgresServer]:
     pooler = os.environ.get(PROGRAM_VARIABLE)
     with PooledPostgres(pooler) if pooler else postgres_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def warm_postgres(request: pytest.FixtureRequest) -> WarmPostgres:
+    return WarmPostgres(request)
 
 
 @pytest.fixture(scope="session")

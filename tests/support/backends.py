@@ -199,8 +199,8 @@ class WarmPostgres(PostgresDatabase):
     sessions; a pooler keeps them by itself.
 
     Each statement is planned once in a session. By itself the server would plan it for the values
-    of each of its first runs, which takes half of its time in tests of a few rows. The tests of
-    `stores/postgres` and all fleets have databases without this setting."""
+    of each of its first runs, which takes half of its time in tests of a few rows. Fleets, and the
+    tests of `stores/postgres` that look at plans, have databases without this setting."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         super().__init__(request)
@@ -208,6 +208,12 @@ class WarmPostgres(PostgresDatabase):
         if PROGRAM_VARIABLE not in os.environ:
             KEPT_SESSIONS.serve(self._shared)
             request.addfinalizer(lambda: KEPT_SESSIONS.forget(self._shared))
+
+
+def warm_postgres(request: pytest.FixtureRequest) -> WarmPostgres:
+    """The one of this process: every suite goes on with the sessions of the suite before."""
+    warm: WarmPostgres = request.getfixturevalue("warm_postgres")
+    return warm
 
 
 class ValkeyNamespace:
@@ -255,13 +261,13 @@ class ValkeyClusterNamespace(ValkeyNamespace):
 BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
     "sqlite": SqliteMemory,
     "sqlite-file": SqliteFile,
-    "postgres": WarmPostgres,
+    "postgres": warm_postgres,
     "valkey": ValkeyNamespace,
 }
 
 INSPECTABLE: dict[str, Callable[[pytest.FixtureRequest], Inspectable]] = {
     "sqlite-file": SqliteFile,
-    "postgres": WarmPostgres,
+    "postgres": warm_postgres,
 }
 
 

@@ -45,7 +45,6 @@ from holdfast.store.contract.joining import JobsWithin, Work
 from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import QUEUE, Scene, insert_within, insert_within_sync, new_job
-from tests.support.backends import PostgresDatabase
 from tests.support.django_connections import django_connections, on_postgres
 from tests.support.processes import run_python
 from tests.support.waiting import wait_until
@@ -222,16 +221,6 @@ KINDS = {
     "django": by_django(None),
     "django without zones": by_django("America/New_York"),
 }
-
-
-@pytest.fixture(scope="module")
-def database(request: pytest.FixtureRequest) -> PostgresDatabase:
-    return PostgresDatabase(request)
-
-
-@pytest.fixture
-async def url(database: PostgresDatabase) -> str:
-    return await database.empty()
 
 
 @pytest.fixture
