@@ -2,7 +2,9 @@
 -- $4 due time and $5 id of the last scheduled job that this sweep has moved, $6 and $7 of the last
 -- suspended one. Null: from the head. While an old snapshot is open, the index keeps the rows that this
 -- sweep has moved; they are not passed over again.
--- uses: counted
+-- uses: promoted counted
+-- let of_scheduled: job_id = any (array(select job_id from first where not was_suspended))
+-- let of_suspended: job_id = any (array(select job_id from first where was_suspended))
 -- Due rows that another promoter is moving right now are skipped: that promoter will move them.
 with due_scheduled as materialized (
     select job_id, due_at, false as was_suspended from {{schema}}.scheduled
@@ -26,30 +28,7 @@ due as (
 first as materialized (
     select * from due order by due_at, job_id limit $3::int
 ),
-from_scheduled as (
-    delete from {{schema}}.scheduled
-    where job_id = any (array(select job_id from first where not was_suspended))
-    returning job_id, queue, priority, task, attempts, crashes, fence, ties, due_at,
-        'scheduled' as source
-),
-from_suspended as (
-    delete from {{schema}}.suspended
-    where job_id = any (array(select job_id from first where was_suspended))
-    returning job_id, queue, priority, task, attempts, crashes, fence, ties, wake_at, 'suspended'
-),
-moved as materialized (
-    select * from from_scheduled union all select * from from_suspended
-),
-to_ready as (
-    insert into {{schema}}.ready
-        (job_id, queue, priority, task, attempts, crashes, fence, ties, since)
-    select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
-    from moved order by due_at, job_id
-),
-counting as (
-    select queue, task, source, 'ready' as target, 'promoted' as what from moved
-),
-{{counted}},
+{{promoted}},
 summed as materialized (
     select count(*)::int as moved, coalesce(array_agg(distinct queue), '{}') as queues from moved
 )

@@ -1,5 +1,5 @@
--- Makes suspended jobs ready that are woken by a signal. Expects `met` (job_id, signal), and takes the
--- word `by`. Gives `gone` and `woken`.
+-- Makes suspended jobs ready that a signal wakes, or an operator. Expects `met` (job_id, signal), and
+-- takes the words `by` and `message`. Gives `gone` and `woken`.
 gone as (
     delete from {{schema}}.suspended where job_id = any (array(select job_id from met))
     returning job_id, queue, priority, task, attempts, crashes, fence, ties
