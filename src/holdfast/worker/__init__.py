@@ -4,8 +4,9 @@
 later (a handler ends, a permit comes back, an end is written) is told to the part that waits for
 it.
 
-1. `fetcher` claims jobs for queues that have room and may have work. `poller` and the store's
-   wakeups tell it when; `watch` decides whether this worker hears of single jobs at all.
+1. `fetcher` claims jobs for queues that have room and may have work; `wants` says how many of
+   which. `poller` and the store's wakeups tell it when; `watch` decides whether this worker hears
+   of single jobs at all.
 2. `permits` says how many jobs may be claimed, of which queue and for which mode. Queues may share
    `slots`, and workers share the total of a queue (`shares`).
 3. `admission` makes an `attempt` of each claimed job and decides whether it may begin now.

@@ -1,14 +1,8 @@
 """Claims jobs for free slots, and passes them on to `Admission`.
 
-A job is claimed only when its queue has a permit for it (`Permits`). One claim asks for all
-queues that have room and may have work, so a full or empty queue never holds up another. A claim
-asks for at most one batch; the next claim is sent while that batch runs. A queue is *hungry*
-while it may have work: from a wakeup (the poller sends some too), or from a claim that got all
-that it asked for, until a claim gets less.
-
-A claim says how many of its jobs will begin at once: as many as find a free slot, and a free
-thread or child process if their task needs one. The others are claimed ahead. While claims bring
-jobs that may not be claimed ahead, the fetcher claims only jobs that begin at once.
+`Wants` says what a claim asks for. The next claim is sent while the jobs of the last one run. A
+queue is *hungry* while it may have work: from a wakeup (the poller sends some too), or from a claim
+that got all that it asked for, until a claim gets less.
 
 While no claim is on its way, a node may come with the answer to the end before it (`HandOvers`).
 """
@@ -17,15 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 
 from holdfast.errors import StoreUnavailable
-from holdfast.handlers.registry import Mode
 from holdfast.job.record import Claimed
 from holdfast.job.text import describe
 from holdfast.job.ties import PERMITS
-from holdfast.store.contract.records import ALL, Room, Want
+from holdfast.store.contract.records import Room, Want
 from holdfast.worker.admission import Admission
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.handing_over import HandOvers
@@ -37,6 +30,7 @@ from holdfast.worker.permits import Permits, Places
 from holdfast.worker.queue_order import QueueOrder
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
+from holdfast.worker.wants import Wants, least
 from holdfast.worker.watch import Watch
 
 _queue, _ties = attrgetter("queue"), attrgetter("ties")
@@ -66,7 +60,6 @@ class Fetcher:
         self._events = setup.events
         self._outage = setup.outage
         self._poll = setup.options.poll
-        self._batch = setup.options.batch
         self._labels = tuple(setup.options.labels)
         self._only = tuple(setup.options.only)
         self._permits = permits
@@ -83,6 +76,7 @@ class Fetcher:
         self._woken: set[str] = set()
         options = setup.options
         self._order = QueueOrder(options.queues, permits.slots, strict=options.strict)
+        self._wants = Wants(setup, permits, places, self._order, runner, finisher, identity)
         self._waiter: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -188,50 +182,20 @@ class Fetcher:
             await self._wait()
             return
         free = self._places.free()
-        wants = self._wants(free)
+        wants = self._wants.to_claim(self._hungry, free)
         if not wants:
             if not await self._passed_empty_queues():
                 await self._wait()
         elif self._is_soon(wants):
             await self._fill_up()
         else:
-            await self._claim(wants, self._tasks(free))
-
-    @property
-    def _may_claim(self) -> bool:
-        return self._identity.trusted and not self._finisher.full
-
-    def _wants(self, free: Mapping[Mode, int]) -> list[Want]:
-        if not self._may_claim:
-            return []
-        permits = self._permits
-        permits.adapt()
-        ahead = permits.reads_ahead
-        begin = _least(free, ahead)
-        wants, left = list[Want](), self._batch if ahead else min(self._batch, begin)
-        queues = self._order.to_ask(self._hungry, self._runner.opens)
-        shared = permits.divided(queues)
-        for queue in queues:
-            part = shared.get(queue, left)
-            if (room := min(permits.room(queue), left, part, self._share_left(queue))) > 0:
-                at_once = min(permits.free(queue), begin, room)
-                wants.append(Want(queue, room, at_once))
-                begin -= at_once
-                left -= room
-        return wants
-
-    def _share_left(self, queue: str) -> int:
-        """How many more jobs of this queue's total are for this worker. A job counts there until
-        its end is written: a claim before that finds the total full, or takes a part of it that is
-        for others."""
-        left = self._permits.share_left(queue)
-        return ALL if left is None else left - self._finisher.permits_of(queue)
+            await self._claim(wants, self._wants.tasks(free))
 
     async def _passed_empty_queues(self) -> bool:
         """With `strict`, whether later queues may be asked now. A queue whose slots are all taken
         cannot be claimed from, so the store says whether jobs wait in it; if none do, it does not
         hold up the queues after it."""
-        if not self._order.strict or not self._may_claim:
+        if not self._order.strict or not self._wants.may_claim:
             return False
         first = self._order.to_ask(self._hungry, self._runner.opens)
         if not first or self._hungry.issubset(first):
@@ -246,10 +210,6 @@ class Fetcher:
             return True
         self._hungry.update(self._permits.slots.keys() & set(first) & set(waiting))
         return not self._hungry.issuperset(first)
-
-    def _tasks(self, free: Mapping[Mode, int]) -> Sequence[str]:
-        """All tasks, unless nothing may be claimed ahead and some could not begin at once."""
-        return self._places.tasks_that_could_begin({} if self._permits.reads_ahead else free)
 
     def _is_soon(self, wants: list[Want]) -> bool:
         """Whether to wait a little for a fuller batch: the last claim was a moment ago, and no
@@ -302,12 +262,12 @@ class Fetcher:
         if self._waiter is None or self._stopping or self._only:
             return None
         permits, free = self._permits, self._places.free()
-        if not self._may_claim or _least(free, permits.reads_ahead) == 0:
+        if not self._wants.may_claim or least(free, permits.reads_ahead) == 0:
             return None
         to_ask = self._order.to_ask(permits.slots.keys(), self._runner.opens)
         shared = permits.divided(to_ask)
         queues = [one for one in to_ask if min(permits.free(one), shared.get(one, 1)) > 0]
-        return Room(self._identity.id, queues, self._tasks(free)) if queues else None
+        return Room(self._identity.id, queues, self._wants.tasks(free)) if queues else None
 
     async def _receive_handed_over(self) -> None:
         """What wakes the fetcher meanwhile has to wait for it."""
@@ -378,11 +338,3 @@ class Fetcher:
             if timer is not None:
                 timer.cancel()
             self._waiter = None
-
-
-def _least(free: Mapping[Mode, int], ahead: bool) -> int:
-    """How many jobs could begin at once, whatever their mode. If nothing is claimed ahead, tasks
-    whose mode has no free place are left out of the claim, and do not count."""
-    if not free:
-        return ALL
-    return max(0, min((n for n in free.values() if n > 0 or ahead), default=ALL))
