@@ -14,7 +14,7 @@ import pytest
 from holdfast.cli.main import main
 from holdfast.cli.program import COMMANDS, program
 from holdfast.cli.sizes import size
-from holdfast.cli.worker import parse_queues
+from holdfast.cli.worker_call import parse_queues
 from holdfast.clock import utcnow
 from holdfast.job.ids import WorkerId
 from holdfast.job.state import JobState

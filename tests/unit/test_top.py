@@ -15,10 +15,11 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from holdfast.cli.sheet import Cell, Column, Sheet, SheetRow, fitted, one_line
 from holdfast.cli.top_app import THEMES, TopApp
 from holdfast.cli.top_reading import MovePace
 from holdfast.cli.top_screens import AskScreen, FilterScreen, TextScreen
-from holdfast.cli.top_sheets import MOST_ROWS, Cell, Column, Sheet, SheetRow, fitted, one_line
+from holdfast.cli.top_sheets import MOST_ROWS
 from holdfast.cli.top_text import overview_lines
 from holdfast.cli.top_views import VIEWS, TopView
 from holdfast.client.client import Client

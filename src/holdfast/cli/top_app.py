@@ -26,10 +26,10 @@ from holdfast.cli.jobs import draw_explanation
 from holdfast.cli.jobs_view import draw_job
 from holdfast.cli.life_view import draw_life
 from holdfast.cli.output import duration_text
+from holdfast.cli.sheet import one_line
 from holdfast.cli.top_acts import FOR, Deed, TopActs
 from holdfast.cli.top_reading import TopReader, Wanted
 from holdfast.cli.top_screens import AskScreen, FilterScreen, TextScreen, help_screen
-from holdfast.cli.top_sheets import one_line
 from holdfast.cli.top_views import KEYS, KEYS_EVERYWHERE, VIEWS, Picture, TopView
 from holdfast.cli.workers import draw_worker
 from holdfast.client.client import Client

@@ -1,20 +1,13 @@
-"""The tables of `holdfast top`: what is read, as rows of text that fit any width.
-
-Everything here is pure and knows nothing of a terminal. Cells hold words of users and errors of
-their programs, so characters that a terminal would obey are replaced.
-"""
+"""The tables of `holdfast top`: queues, jobs, failures and workers as rows of text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-import msgspec
-from rich.cells import cell_len, set_cell_size
-from rich.text import Span, Text
-
 from holdfast.cli.jobs_view import job_note
-from holdfast.cli.output import STATE_STYLES, ago_text, duration_text, harmless, most_text
+from holdfast.cli.output import STATE_STYLES, ago_text, duration_text, most_text
+from holdfast.cli.sheet import Cell, Column, Sheet, SheetRow
 from holdfast.cli.sizes import size_text
 from holdfast.cli.workers import COLOURS, cpu_text, slots_of
 from holdfast.insights.overview import Overview
@@ -30,83 +23,6 @@ MOST_ROWS = 200
 """No table is longer: nobody reads more, and each row is drawn again and again."""
 SHORT_ID = 12
 """Characters of a job's id that are shown: its end, because ids of one second begin alike."""
-
-
-class Column(msgspec.Struct, frozen=True):
-    """A column that is at least `least` wide and gets `share` parts of the room that is left."""
-
-    name: str
-    least: int
-    share: int = 0
-    right: bool = False
-
-
-class Cell(msgspec.Struct, frozen=True):
-    text: str
-    style: str = ""
-
-
-class SheetRow(msgspec.Struct, frozen=True):
-    """`key` names the thing that the row is about: a queue, a job's id, a worker's id."""
-
-    key: str
-    cells: tuple[Cell, ...]
-
-
-class Sheet(msgspec.Struct, frozen=True):
-    """One table. `note` says what it does not show, or how to get more."""
-
-    columns: tuple[Column, ...]
-    rows: list[SheetRow]
-    note: str = ""
-
-    def widths(self, room: int) -> list[int]:
-        """The width of each column in so many characters, with one between two columns."""
-        shares = sum(column.share for column in self.columns)
-        left = room - sum(column.least + 1 for column in self.columns) + 1
-        spare = max(0, left)
-        return [
-            column.least + (spare * column.share // shares if shares else 0)
-            for column in self.columns
-        ]
-
-    def head(self, room: int) -> Text:
-        """The names of the columns, in one line."""
-        return self._line([Cell(column.name, "bold") for column in self.columns], self.widths(room))
-
-    def lines(self, room: int) -> dict[str, Text]:
-        """A line for each row, by the key of the row."""
-        widths = self.widths(room)
-        return {row.key: self._line(row.cells, widths) for row in self.rows}
-
-    def _line(self, cells: Sequence[Cell], widths: Sequence[int]) -> Text:
-        """Made at once: to append a cell takes longer than all else about it."""
-        words, styled, at = list[str](), list[Span](), 0
-        for cell, column, width in zip(cells, self.columns, widths, strict=True):
-            words.append(fitted(cell.text, width, right=column.right))
-            if cell.style:
-                styled.append(Span(at, at + len(words[-1]), cell.style))
-            at += len(words[-1]) + 1
-        return Text(" ".join(words), no_wrap=True, end="", spans=styled)
-
-
-def one_line(text: str) -> str:
-    """The text in one line, without characters that a terminal would obey."""
-    return text if text.isprintable() else harmless(" ".join(text.split()))
-
-
-def fitted(text: str, width: int, *, right: bool = False) -> str:
-    """The text in exactly so many columns of a terminal. What is too long ends in `…`.
-
-    >>> fitted("a long name", 6), fitted("7", 3, right=True)
-    ('a lon…', '  7')
-    """
-    plain = one_line(text)
-    taken = cell_len(plain)
-    if taken > width:
-        return set_cell_size(plain, width - 1) + "…"
-    spare = " " * (width - taken)
-    return spare + plain if right else plain + spare
 
 
 # Queues ------------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from holdfast.cli.doctor import MARKS
 from holdfast.cli.output import STATE_STYLES, duration_text
+from holdfast.cli.sheet import Sheet, fitted, one_line
 from holdfast.cli.stats import sparkline
-from holdfast.cli.top_sheets import Sheet, failure_sheet, fitted, one_line, queue_sheet
+from holdfast.cli.top_sheets import failure_sheet, queue_sheet
 from holdfast.cli.workers import slots_of
 from holdfast.insights.overview import SPAN, Minute, Overview
 from holdfast.insights.stats import Percentiles

@@ -9,13 +9,12 @@ import msgspec
 from rich.text import Text
 
 from holdfast.cli.output import time_text
+from holdfast.cli.sheet import Sheet, one_line
 from holdfast.cli.top_reading import MovePace, Wanted
 from holdfast.cli.top_sheets import (
-    Sheet,
     failure_sheet,
     job_sheet,
     names_of,
-    one_line,
     queue_sheet,
     running_sheet,
     worker_sheet,
