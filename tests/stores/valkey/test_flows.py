@@ -25,7 +25,7 @@ from holdfast.job.record import NodeFacts
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.store.contract.flows import FlowFilter
-from holdfast.store.valkey import constants, flow_requests, flows, scripts
+from holdfast.store.valkey import flow_requests, flows
 from holdfast.store.valkey.claiming import INLINE_BODIES
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.inserting import job_row
@@ -37,6 +37,7 @@ from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import FAILED, RETURNED, Scene
 from tests.stores.valkey.test_memory import limited
 from tests.support.backends import opened
+from tests.support.cascades import cut_off_at
 from tests.support.flows import Trip, Waits, any_of, failed, new_flow
 
 DIAMOND: dict[str, Waits] = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}
@@ -484,12 +485,9 @@ async def test_a_cancel_and_a_release_that_race_leave_one_truth(
 
 
 @pytest.fixture
-def small_cascades(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(constants, "CASCADE_LIMIT", 10)
-    scripts.script.cache_clear()
-    yield
-    monkeypatch.undo()
-    scripts.script.cache_clear()
+def small_cascades() -> Iterator[None]:
+    with cut_off_at(10):
+        yield
 
 
 def chain(length: int) -> dict[str, Waits]:

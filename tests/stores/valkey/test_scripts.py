@@ -37,7 +37,7 @@ def test_a_missing_argument_is_named_before_anything_is_sent() -> None:
 def test_a_constant_that_nobody_declares_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known = constants.constants()
+    known = dict(constants.constants())
     del known["FENCE"]
     monkeypatch.setattr(scripts, "constants", lambda: known)
     with pytest.raises(ValueError, match=r"jobs/claim.lua uses constants .*: FENCE"):

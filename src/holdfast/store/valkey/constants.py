@@ -6,6 +6,7 @@ A rule that Python knows already is handed to the scripts from here, so that it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import msgspec
 
@@ -40,7 +41,8 @@ from holdfast.store.valkey.requests import REQUESTED, LineRow
 from holdfast.store.valkey.spread import SPREADS
 
 
-def constants() -> dict[str, str]:
+@cache
+def constants() -> Mapping[str, str]:
     """The name of each constant, and its value as Lua."""
     rows = {**STORED, **REQUESTED, **OF_FLOWS}
     positions = {

@@ -80,15 +80,12 @@ def script(verb: str) -> Script:
     text = _read(f"{verb}.lua")
     keys, arguments = _declared(verb, text, "KEYS"), _declared(verb, text, "ARGV")
     code = _texts(verb, text)
-    shared = _constants(verb, "\n".join(code))
-    plain = {name: value for name, value in shared.items() if not value.startswith("{")}
     head = [
         *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
         *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
-        *(f"local {name} = {value}" for name, value in shared.items() if name not in plain),
+        *(f"local {name} = {value}" for name, value in _tables_used(verb, code).items()),
     ]
-    nested = "\n".join(_nested(["\n".join(head), *code]))
-    whole = _PIECES.sub(lambda found: plain.get(found[0], found[0]), nested)
+    whole = "\n".join(_nested(["\n".join(head), *code]))
     digest = hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()
     return Script(verb, keys, arguments, whole, digest, frozenset(arguments))
 
@@ -164,29 +161,64 @@ def _nested(texts: Sequence[str]) -> Iterator[str]:
         if len(inside) >= NAMES_DECLARED and len((outside | inside) & used) <= NAMES_CAPTURED:
             outside, inside, depth = outside | inside, set(), depth + 1
             yield "return (function()"
-        yield text
-        inside.update(name for names in _DECLARED.findall(text) for name in names.split(", "))
+        yield _written(text)
+        inside |= _names(text)
     yield "end)()" * depth
+
+
+# A part stands in many scripts, so what is found in a text is kept ---------------------------
+
+
+@cache
+def _bare(text: str) -> str:
+    """A text without comments and quoted texts."""
+    return _NO_CODE.sub("", text)
 
 
 @cache
 def _words(text: str) -> frozenset[str]:
     """The names that a text may use."""
-    return frozenset(_WORD.findall(_NO_CODE.sub("", text)))
+    return frozenset(_WORD.findall(_bare(text)))
 
 
-def _constants(verb: str, code: str) -> dict[str, str]:
-    """The constants that a text uses without declaring them. A number or a text is written where it
-    is used, because a script may have 200 local names only."""
-    bare = _NO_CODE.sub("", code)
-    own = {name for names in _OWN_CONSTANTS.findall(bare) for name in names.split(", ")}
+@cache
+def _names(text: str) -> frozenset[str]:
+    """The names that a text declares, but for those within its functions."""
+    return frozenset(name for names in _DECLARED.findall(text) for name in names.split(", "))
+
+
+@cache
+def _written(text: str) -> str:
+    """A text with each constant that is a number or a text written where it is used, because a
+    script may have 200 local names only."""
+    shared = constants()
+
+    def value(found: re.Match[str]) -> str:
+        known = shared.get(found[0], found[0])
+        return found[0] if known.startswith("{") else known
+
+    return _PIECES.sub(value, text)
+
+
+@cache
+def _capitals(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The constants that a text declares, and those that it names."""
+    bare = _bare(text)
+    own = frozenset(name for names in _OWN_CONSTANTS.findall(bare) for name in names.split(", "))
+    return own, tuple(dict.fromkeys(_CAPITALS.findall(bare)))
+
+
+def _tables_used(verb: str, code: Sequence[str]) -> dict[str, str]:
+    """The constants that a script uses and that are tables, which have a local name."""
+    found = [_capitals(text) for text in code]
+    own = frozenset[str]().union(*(names for names, _ in found))
     shared = constants()
     if twice := own & shared.keys():
         raise ValueError(f"{verb}.lua declares what constants.py declares: {', '.join(twice)}")
-    used = dict.fromkeys(name for name in _CAPITALS.findall(bare) if name not in own)
+    used = dict.fromkeys(name for _, names in found for name in names if name not in own)
     if unknown := used.keys() - shared.keys():
         raise ValueError(f"{verb}.lua uses constants that nobody declares: {', '.join(unknown)}")
-    return {name: shared[name] for name in used}
+    return {name: shared[name] for name in used if shared[name].startswith("{")}
 
 
 def _declared(verb: str, text: str, what: str) -> tuple[str, ...]:
