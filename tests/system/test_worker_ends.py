@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,6 +22,7 @@ from holdfast.store.contract.store import Store
 from holdfast.worker.executor import Executor
 from tests.support import process_handlers as handlers
 from tests.support.flaky import FlakyStore, Line
+from tests.support.waiting import wait_until
 from tests.support.working import ONCE, QUICK, Shop
 
 SLOW_RETRY = Policy(retry=Retry(max_attempts=5, base=600))
@@ -270,16 +271,21 @@ async def test_a_throttle_takes_the_text_of_a_header(live_store: Store) -> None:
 async def test_an_attempt_that_waited_for_a_thread_until_its_time_was_up_is_not_spent(
     live_store: Store,
 ) -> None:
+    line, release = Line(), threading.Event()
+
     def hold() -> None:
-        time.sleep(1)
+        release.wait(30)
 
     def quick() -> int:
         return 1
 
-    shop = Shop(live_store, hold, quick)
+    shop = Shop(FlakyStore(live_store, line), hold, quick)
     await shop.enqueue(hold)
     waits = await shop.enqueue(quick, policy=Policy(retry=Retry.never(), timeout=0.4))
-    await shop.drain(threads=1)
+    async with shop.worker(threads=1) as worker:
+        await wait_until(lambda: "finish" in line.calls, 10, "its time is up")
+        release.set()
+        await worker.drain()
     job = await shop.get(waits)
     assert (job.state, job.attempts, job.errors) == (JobState.SUCCEEDED, 1, ())
     assert job.fence > 1
