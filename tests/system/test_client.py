@@ -479,7 +479,7 @@ async def test_a_result_that_does_not_come_in_time_says_where_the_job_is(
     client: Client, scene: Scene
 ) -> None:
     with pytest.raises(ResultTimeout, match="is still ready after"):
-        await client.result(await scene.enqueue(), timeout=0.2)
+        await client.result(await scene.enqueue(), timeout=1)
 
 
 async def test_a_store_that_cannot_answer_fails_those_who_wait(

@@ -168,7 +168,7 @@ async def _a_transaction_held_open(
         until, served = loop.time() + seconds, 0
         while loop.time() < until or served < 5:
             other = await scene.enqueue(**through("tenant:a"))
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(10):
                 [held] = await scene.claim(5)
             assert held.id == other
             await scene.finish(held)

@@ -239,7 +239,7 @@ async def test_a_poll_that_tells_of_a_lapsed_worker_wakes_the_sweep(live_store: 
         for ticks in (2, 3):
             await asyncio.sleep(0.1)
             replicas.recount(2, lapsed=True)
-            await wait_until(lambda ticks=ticks: sweeps.ticks == ticks, 2.0, "another sweep")
+            await wait_until(lambda ticks=ticks: sweeps.ticks == ticks, 4.0, "another sweep")
 
 
 async def test_a_sweep_that_may_not_take_jobs_back_yet_looks_again_soon(
