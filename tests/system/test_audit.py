@@ -355,3 +355,10 @@ def test_the_table_says_what_undoes_a_verb_and_its_methods_take_what_it_says() -
         assert "by" in takes, row.word
         names = [name if name != "due" else "delay" for name in (p.name for p in row.arguments)]
         assert set(names) <= set(takes), row.word
+
+
+def test_the_table_names_all_that_a_verb_on_limits_takes() -> None:
+    for row in (row for row in VERBS.values() if row.noun is Noun.LIMITS):
+        takes = set(inspect.signature(getattr(LimitVerbs, row.verb)).parameters)
+        target = "key" if row.verb is Verb.WEIGH else "limit"
+        assert {one.name for one in row.arguments} == takes - {"self", "by", target}, row.word

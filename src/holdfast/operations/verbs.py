@@ -261,6 +261,7 @@ _METHOD_ROWS = (
             Parameter("every", "When a budget begins anew: hour, day, month or seconds.", str),
             Parameter("timezone", "Whose midnight that is.", str),
             Parameter("on_failure", "Whether failures are charged: refund or charge.", str),
+            Parameter("create", "Whether to make a limit that is not defined.", bool),
         ),
     ),
     OperatorVerb(
