@@ -125,11 +125,15 @@ class Forks:
         assert pid is not None
         return Forked(self, pid)
 
-    def run(self, script: Path, folder: Path, env: Mapping[str, str]) -> Ran:
-        """Run a script to its end."""
+    def run(
+        self, program: Path | str, folder: Path, env: Mapping[str, str], *arguments: str
+    ) -> Ran:
+        """Run a script, or the module of this name, to its end."""
+        script, module = (None, program) if isinstance(program, str) else (str(program), None)
         with tempfile.TemporaryDirectory() as place:
             out, err = Path(place, "out"), Path(place, "err")
-            pid = self.ask(Start(str(script), None, (), str(folder), dict(env), str(out), str(err)))
+            places = str(folder), dict(env), str(out), str(err)
+            pid = self.ask(Start(script, module, arguments, *places))
             assert pid is not None
             code = Forked(self, pid).wait()
             return Ran(code, out.read_text(), err.read_text())

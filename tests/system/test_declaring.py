@@ -17,6 +17,7 @@ import pytest
 from holdfast import App, BadArguments, JobFailed, JobState, PayloadTooLarge, Retry, UniqueBy
 from holdfast.store.contract.filters import JobFilter
 from tests.support.backends import opened
+from tests.support.forking import forks
 
 SCRIPT = """
 import sys
@@ -92,6 +93,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.url = f"sqlite:///{path / 'jobs.db'}"
+        self._env = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
 
     def write(self, files: Mapping[str, str]) -> None:
         for name, text in files.items():
@@ -100,21 +102,18 @@ class Folder:
             lines = [line.removeprefix(" " * 8) for line in text.strip("\n").splitlines()]
             file.write_text("\n".join(lines).format(url=self.url) + "\n")
 
-    def python(self, *arguments: str, code: int = 0, **env: str) -> str:
-        own = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
+    def python(self, *arguments: str) -> None:
+        command = [sys.executable, *arguments]
         ran = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.path,
-            env={**own, **env},
-            capture_output=True,
-            text=True,
-            timeout=120,
+            command, cwd=self.path, env=self._env, capture_output=True, text=True, timeout=120
         )
-        assert ran.returncode == code, ran.stdout + ran.stderr
-        return ran.stderr
+        assert ran.returncode == 0, ran.stdout + ran.stderr
 
     def worker(self, *arguments: str, code: int = 0, **env: str) -> str:
-        return self.python("-m", "holdfast.cli.main", "worker", *arguments, code=code, **env)
+        env = self._env | env
+        ran = forks().run("holdfast.cli.main", self.path, env, "worker", *arguments)
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        return ran.stderr
 
     def jobs(self) -> dict[str, tuple[JobState, object]]:
         """State and result of each job, by the only value among its arguments."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from holdfast import (
 )
 from holdfast.enqueue.bulk import WRITE_BATCH
 from tests.support.backends import Backend
+from tests.support.forking import forks
 
 
 class Shop:
@@ -332,10 +334,13 @@ def run(code: str, url: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("code", [FORKED_BESIDE_A_LOOP, FORKED_IN_AN_ENQUEUE])
-def test_a_forked_child_has_a_portal_of_its_own(code: str, backend: Backend) -> None:
-    child = run(code, asyncio.run(backend.empty()))
-    _, said = child.communicate(timeout=60)
-    assert child.returncode == 0, said
+def test_a_forked_child_has_a_portal_of_its_own(
+    code: str, backend: Backend, tmp_path: Path
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM + code)
+    ran = forks().run(script, tmp_path, os.environ, asyncio.run(backend.empty()))
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_ctrl_c_ends_a_wait_for_a_result(backend: Backend) -> None:

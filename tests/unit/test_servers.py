@@ -25,6 +25,7 @@ from holdfast.testing.servers import (
 )
 from holdfast.testing.servers.ports import free_port
 from tests.support import copied_data
+from tests.support.spreading import folder_of_run
 
 START_AND_SLEEP = """
 import time
@@ -97,6 +98,17 @@ def nothing_is_left_of(directory: Path) -> bool:
 
 def owner(script: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def copying(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a script says first whose server takes the data that this run has made."""
+    folder = str(folder_of_run(tmp_path_factory))
+    return f"""
+import pathlib
+from tests.support.copied_data import copy_data_from
+copy_data_from(pathlib.Path({folder!r}))
+"""
 
 
 def first_line(process: "subprocess.Popen[str]") -> list[str]:
@@ -256,8 +268,10 @@ def test_a_start_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_is_left_behind_when_the_owner_is_ended_by(ending: signal.Signals) -> None:
-    process = owner(START_AND_SLEEP)
+def test_nothing_is_left_behind_when_the_owner_is_ended_by(
+    ending: signal.Signals, copying: str
+) -> None:
+    process = owner(copying + START_AND_SLEEP)
     (name,) = first_line(process)
     assert processes_of(Path(name))
     kill(process, ending)
@@ -272,8 +286,8 @@ def test_nothing_is_left_behind_when_the_owner_is_killed_during_the_start() -> N
     wait_until(lambda: nothing_is_left_of(Path(name)))
 
 
-def test_a_forked_child_does_not_keep_the_server_of_a_killed_owner() -> None:
-    process = owner(START_AND_FORK)
+def test_a_forked_child_does_not_keep_the_server_of_a_killed_owner(copying: str) -> None:
+    process = owner(copying + START_AND_FORK)
     name, child = first_line(process)
     try:
         kill(process)
