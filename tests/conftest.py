@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
-from functools import cache
 from types import FrameType
 
 import pytest
@@ -116,13 +114,7 @@ def _no_key_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     for name in ("backend", "shared_backend"):
         used = request.node.funcargs.get(name) if name in request.fixturenames else None
         if isinstance(used, ValkeyNamespace):
-            kept_loop().run(used.settled())
-
-
-@cache
-def kept_loop() -> asyncio.Runner:
-    """To make a loop takes longer than most looks."""
-    return asyncio.Runner()
+            used.settle()
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

@@ -28,7 +28,7 @@ from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, ValkeyServer
 from tests.support.kept_sessions import KEPT_SESSIONS, database_of
-from tests.support.leftovers import leftovers
+from tests.support.leftovers import Search
 from tests.support.pooled import PROGRAM_VARIABLE, direct
 
 KEYS_VARIABLE = "HOLDFAST_TEST_KEYS"
@@ -219,7 +219,7 @@ def warm_postgres(request: pytest.FixtureRequest) -> WarmPostgres:
 class ValkeyNamespace:
     """A namespace of its own for every store: making one costs nothing.
 
-    Every place handed out is remembered until `settled` has looked at what was left in it.
+    Every place handed out is remembered until `settle` has looked at what was left in it.
     """
 
     fixture = "valkey"
@@ -228,6 +228,9 @@ class ValkeyNamespace:
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._server: ValkeyServer = request.getfixturevalue(self.fixture)
         self._places: list[str] = []
+        self._search = Search()
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        request.addfinalizer(self._end)
 
     def fresh(self) -> str:
         url = self._server.new_namespace(**self.options)
@@ -242,13 +245,16 @@ class ValkeyNamespace:
         await _migrate(url)
         return url
 
-    async def settled(self) -> None:
+    def settle(self) -> None:
         """Fail if anything was left that retention would not remove; then remove it all."""
         places, self._places = self._places, []
         for url in places:
-            left = await leftovers(self._server, url)
-            self._server.clear(url)
+            left = self._runner.run(self._search.leftovers(url))
             assert not left, f"retention would leave these keys: {left}"
+
+    def _end(self) -> None:
+        self._runner.run(self._search.close())
+        self._runner.close()
 
 
 class ValkeyClusterNamespace(ValkeyNamespace):

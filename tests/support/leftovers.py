@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
 
 from holdfast.clock import ManualClock
 from holdfast.flow.errands import do_errand
@@ -30,7 +32,6 @@ from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store
 from holdfast.store.valkey.store import ValkeyStore
-from holdfast.testing.servers import ValkeyServer
 
 ROLLED = ("closed", "rolled", "ever")
 COUNTERS = ("wake_counters", "totals", "worker_counts", "happenings", "turns")
@@ -46,29 +47,69 @@ LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)
 BEYOND = datetime(2299, 1, 1, tzinfo=UTC)
 
 
-async def leftovers(server: ValkeyServer, url: str) -> list[str]:
-    """The names of keys that nothing would ever remove.
-
-    A noun without a key is passed over, because most tests touch few nouns: a key that somebody
-    forgets to remove is a key of its noun, or is left and named.
-    """
-    keys = server.keys(url)
-    if not any(key.endswith(":meta") for key in keys):
-        return keys  # nobody ever opened it, or the test emptied it: then nothing may be there
-    clock = ManualClock(LONG_AFTER)
-    store = open_store(url, clock=clock)
-    assert isinstance(store, ValkeyStore)
-    await store._connections.open()  # without the look at the server that each opening takes
+async def leftovers(url: str) -> list[str]:
+    """The names of keys in this place that nothing would ever remove. Nothing is left there."""
+    search = Search()
     try:
-        await _remove_all(store, clock, Kinds(keys))
-        schedules = await store.schedules.find() if "schedules" in Kinds(keys) else []
-        left = _not_kept(server.keys(url), schedules)
-        if left or not schedules:
-            return left
-        await store.schedules.delete([schedule.name for schedule in schedules])
-        return _not_kept(server.keys(url), [])
+        return await search.leftovers(url)
     finally:
-        await store.close()
+        await search.close()
+
+
+class Search:
+    """Looks into one place of a server after the other, all over one connection: to open one takes
+    longer than most looks."""
+
+    def __init__(self) -> None:
+        self._first: ValkeyStore | None = None
+
+    async def leftovers(self, url: str) -> list[str]:
+        """A noun without a key is passed over, because most tests touch few nouns: a key that
+        somebody forgets to remove is a key of its noun, or is left and named."""
+        clock = ManualClock(LONG_AFTER)
+        store = await self._store(url, clock)
+        keys = await _keys(store)
+        left = keys  # if nobody ever opened it, or the test emptied it, nothing may be there
+        if any(key.endswith(":meta") for key in keys):
+            await _remove_all(store, clock, Kinds(keys))
+            schedules = await store.schedules.find() if "schedules" in Kinds(keys) else []
+            left = _not_kept(keys := await _keys(store), schedules)
+            if schedules and not left:
+                await store.schedules.delete([schedule.name for schedule in schedules])
+                left = _not_kept(keys := await _keys(store), [])
+        await _delete(store, keys)
+        return left
+
+    async def close(self) -> None:
+        if self._first is not None:
+            await self._first.close()
+
+    async def _store(self, url: str, clock: ManualClock) -> ValkeyStore:
+        """Without the look at the server that each opening takes."""
+        store = open_store(url, clock=clock)
+        assert isinstance(store, ValkeyStore)
+        if self._first is None:
+            await store._connections.open()
+            self._first = store
+        store._connections._client = self._first._connections._client
+        return store
+
+
+async def _keys(store: ValkeyStore) -> list[str]:
+    """Every key of the namespace, on every node."""
+
+    async def scan(client: Any) -> list[str]:
+        pattern = f"{{{store._connections.options.namespace}[:}}]*"
+        found = [key async for key in client.scan_iter(match=pattern, count=1_000)]
+        return sorted({key.decode(errors="replace") for key in found})
+
+    return await store._connections.run(scan)
+
+
+async def _delete(store: ValkeyStore, keys: list[str]) -> None:
+    """Those of one slot of a cluster at a time."""
+    of_slots = groupby(keys, lambda key: key.partition("}")[0])
+    await store._connections.commands([("DEL", *of_slot) for _, of_slot in of_slots])
 
 
 class Kinds(frozenset[str]):

@@ -76,7 +76,7 @@ async def test_a_damaged_job_does_not_block_its_queue(
     await scene.store.jobs.finish([decide(one, HandedBack()) for one in [*claimed, *again]])
     assert await scene.store.jobs.count(JobFilter()) == {JobState.READY: 2 * neighbours}
     assert await scene.line() == [*before, *behind]
-    assert await leftovers(server, place) == []
+    assert await leftovers(place) == []
 
 
 @damaged

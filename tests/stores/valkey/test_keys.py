@@ -168,7 +168,7 @@ async def test_a_key_that_nothing_removes_is_noticed(server: ThrowawayValkey, pl
         await store.jobs.insert([new_job(deadline_in=5.0), new_job(delay=9.0)])
         tag = server.keys(place)[0].partition("}")[0].partition(":")[0]
         server.say("SET", f"{tag}:0}}:p:forgotten", "x")
-    assert await leftovers(server, place) == [f"{tag}:0}}:p:forgotten"]
+    assert await leftovers(place) == [f"{tag}:0}}:p:forgotten"]
 
 
 async def test_two_namespaces_share_a_server_without_meeting(server: ThrowawayValkey) -> None:
