@@ -6,6 +6,7 @@ import asyncio
 import re
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 
@@ -51,6 +52,27 @@ async def test_every_connection_says_whose_it_is(postgres: PostgresServer) -> No
         await sibling.close()
     names = {re.sub(r"\d+$", "N", row[0]) for row in rows}
     assert names == {"holdfast-store-N", "holdfast-store-listen-N", "holdfast-heartbeat-N"}
+
+
+async def test_a_store_is_opened_by_one_statement(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each further one would let a program wait for a server that is far away."""
+    asked: list[str] = []
+
+    def note(name: str) -> None:
+        real = getattr(asyncpg.Connection, name)
+
+        def noting(connection: Any, query: str, *values: Any, **options: Any) -> Any:
+            asked.append(query)
+            return real(connection, query, *values, **options)
+
+        monkeypatch.setattr(asyncpg.Connection, name, noting)
+
+    note("fetch")
+    note("execute")
+    async with opened(url):
+        assert len(asked) == 1
 
 
 @pytest.mark.parametrize("setting", ["nonsense=1", "work_mem=much", "block_size=1"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from holdfast.store.migrate import Migration, load_migrations, pending, require_current
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.scripts import PACKAGE, in_schema
@@ -17,8 +19,7 @@ class Schema:
         self._name = connections.options.schema
         self._where = connections.options.where
 
-    async def require_current(self) -> None:
-        applied = await self._connections.run(self._applied, transaction=True)
+    def require_current(self, applied: Mapping[int, str]) -> None:
         require_current(KNOWN, applied, self._where)
 
     async def version(self) -> int:

@@ -89,19 +89,21 @@ class PostgresStore:
         try:
             if os.environ.get(AUTO_MIGRATE, "").lower() in {"1", "true", "yes", "on"}:
                 await self._schema.migrate()
-            await self._schema.require_current()
-            await self._require_read_committed()
+            await self._require_usable()
         except BaseException:
             await self._connections.close()
             raise
 
-    async def _require_read_committed(self) -> None:
-        """Claims lock first and look then: under a snapshot of the whole transaction they would
-        count what others have changed meanwhile as it was before."""
-        [(found,)] = await self._connections.fetch("store/isolation")
-        if found != "read committed":
+    async def _require_usable(self) -> None:
+        """The schema must be this program's. And claims lock first and look then: under a snapshot
+        of the whole transaction they would count what others have changed meanwhile as it was
+        before."""
+        found = await self._connections.fetch("store/opening")
+        self._schema.require_current({row["version"]: row["checksum"] for row in found})
+        isolation = found[0]["isolation"]
+        if isolation != "read committed":
             raise BadOption(
-                "default_transaction_isolation of the database", "read committed", found
+                "default_transaction_isolation of the database", "read committed", isolation
             )
 
     async def close(self) -> None:

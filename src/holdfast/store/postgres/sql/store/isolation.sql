@@ -1,1 +1,0 @@
-select current_setting('default_transaction_isolation')
