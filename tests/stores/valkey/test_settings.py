@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from holdfast.job.unique import Unique
 from holdfast.store.contract.health import Severity
 from holdfast.store.contract.workers import Held
 from holdfast.store.open import open_store
+from holdfast.store.valkey.clients import Direct
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import (
     RETURNED,
@@ -23,6 +25,24 @@ from tests.conformance.builders import (
     new_job,
 )
 from tests.support.backends import opened
+
+
+async def test_all_settings_of_a_server_are_asked_for_at_once(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each further round would let a program wait for a server that is far away."""
+    said: list[str] = []
+    execute = Direct.execute_command
+
+    async def noting(client: Direct, *words: Any) -> Any:
+        said.append(words[0])
+        answer = await execute(client, *words)
+        said.append("answer")
+        return answer
+
+    monkeypatch.setattr(Direct, "execute_command", noting)
+    async with opened(place):
+        assert said[:8] == ["INFO", "CONFIG", "CONFIG", "CONFIG", *["answer"] * 4]
 
 
 async def test_a_server_that_evicts_keys_is_refused(server: ThrowawayValkey, place: str) -> None:

@@ -7,6 +7,7 @@ them shows is called unknown.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -69,17 +70,20 @@ async def read_servers(connections: Connections) -> list[Server]:
 
     async def all_nodes(client: Client) -> list[Server]:
         if not connections.options.cluster:
-            return [await _read_server(client)]
-        return [await _read_server(client, target_nodes=node) for node in client.get_primaries()]
+            return [await _read_server(connections, client)]
+        nodes = client.get_primaries()
+        return [await _read_server(connections, client, target_nodes=node) for node in nodes]
 
     return await connections.run(all_nodes)
 
 
-async def _read_server(client: Client, **where: Any) -> Server:
-    info = _facts(await client.execute_command("INFO", **where))
-    config: dict[str, str] = {}
-    for pattern in ("append*", "save", "maxmemory*"):
-        config |= await _config(client, pattern, **where)
+async def _read_server(connections: Connections, client: Client, **where: Any) -> Server:
+    patterns = ("append*", "save", "maxmemory*")
+    settings = [partial(_config, client, pattern, **where) for pattern in patterns]
+    ask = partial(client.execute_command, "INFO", **where)
+    told, *found = await connections.in_order([ask, *settings])
+    info = _facts(told)
+    config = {name: value for some in found for name, value in some.items()}
     return Server(
         version=str(info.get("valkey_version") or info.get("redis_version", "0")),
         max_memory=int(info.get("maxmemory", config.get("maxmemory", 0))),
