@@ -138,6 +138,13 @@ class Forks:
             code = Forked(self, pid).wait()
             return Ran(code, out.read_text(), err.read_text())
 
+    def run_code(self, code: str, *arguments: str) -> Ran:
+        """Run this code to its end, with the environment of the tests."""
+        with tempfile.TemporaryDirectory() as place:
+            script = Path(place, "program.py")
+            script.write_text(code)
+            return self.run(script, Path(place), os.environ, *arguments)
+
 
 @cache
 def forks() -> Forks:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import timedelta
@@ -52,6 +49,7 @@ from tests.conformance.planning import definition
 from tests.support.backends import opened
 from tests.support.flaky import FlakyStore, Line
 from tests.support.flows import new_flow
+from tests.support.forking import forks
 from tests.support.waiting import wait_until
 
 KEYS = Keyring({"k": bytes(32)})
@@ -302,8 +300,7 @@ asyncio.run(main())
 async def test_an_act_that_a_kill_cut_off_is_interrupted(shared_url: str) -> None:
     async with opened(shared_url) as store:
         job = await (await Scene.on(store, ManualClock())).enqueue()
-        command = [sys.executable, "-c", KILLED, shared_url, job]
-        died = await asyncio.to_thread(subprocess.run, command, env=dict(os.environ))
+        died = await asyncio.to_thread(forks().run_code, KILLED, shared_url, job)
         assert died.returncode == -signal.SIGKILL
         assert (await the_act(store)).outcome is ActOutcome.UNDER_WAY
     async with opened(shared_url, ManualClock(utcnow() + timedelta(minutes=2))) as later:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -35,6 +33,7 @@ from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing import Harness
 from tests.support.backends import Backend, SqliteFile
+from tests.support.forking import forks
 
 
 @dataclass(frozen=True)
@@ -323,7 +322,8 @@ assert app.run_sync(lambda client: client.count()) == {"ready": 3}
 def test_a_program_that_forks_after_its_first_enqueue_goes_on(tmp_path: Path) -> None:
     """As web servers do that load the program before they fork."""
     url = f"sqlite:///{tmp_path / 'forked.db'}"
-    subprocess.run([sys.executable, "-c", FORKING, url], check=True, timeout=30)
+    ran = forks().run_code(FORKING, url)
+    assert ran.returncode == 0, ran.stderr
 
 
 async def test_a_program_with_a_loop_can_still_enqueue_from_its_threads(mail: Mail) -> None:

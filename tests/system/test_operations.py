@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -40,6 +37,7 @@ from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, QUEUE, Scene
 from tests.support.backends import opened
 from tests.support.flaky import FlakyStore, Line
+from tests.support.forking import forks
 from tests.support.waiting import wait_until
 
 YEAR = timedelta(days=365)
@@ -433,8 +431,7 @@ async def test_a_worker_goes_on_where_a_killed_runner_stopped_and_undo_restores(
     async with opened(shared_url) as store:
         scene = await Scene.on(store, ManualClock())
         jobs = await failed(scene, 60)
-        command = [sys.executable, "-c", KILLED, shared_url]
-        died = await asyncio.to_thread(subprocess.run, command, env=dict(os.environ))
+        died = await asyncio.to_thread(forks().run_code, KILLED, shared_url)
         assert died.returncode == -signal.SIGKILL
         [operation] = await store.operations.find()
         assert (operation.state, operation.progress.changed) == (RUNNING, 20)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -334,12 +333,8 @@ def run(code: str, url: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("code", [FORKED_BESIDE_A_LOOP, FORKED_IN_AN_ENQUEUE])
-def test_a_forked_child_has_a_portal_of_its_own(
-    code: str, backend: Backend, tmp_path: Path
-) -> None:
-    script = tmp_path / "program.py"
-    script.write_text(PROGRAM + code)
-    ran = forks().run(script, tmp_path, os.environ, asyncio.run(backend.empty()))
+def test_a_forked_child_has_a_portal_of_its_own(code: str, backend: Backend) -> None:
+    ran = forks().run_code(PROGRAM + code, asyncio.run(backend.empty()))
     assert ran.returncode == 0, ran.stderr
 
 

@@ -80,14 +80,7 @@ def test_every_program_among_the_examples_says_what_it_did(program: Path, tmp_pa
 def test_the_project_among_the_examples_says_what_it_did(tmp_path: Path) -> None:
     """Its own tests run with ours; this is the program itself."""
     shutil.copytree(ROOT / "examples/shop", tmp_path / "shop")
-    ran = subprocess.run(
-        [sys.executable, "-m", PROJECT],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ran = forks().run(PROJECT, tmp_path, ENVIRONMENT)
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
     assert sorted(ran.stdout.splitlines()) == SAID[PROJECT]
 
