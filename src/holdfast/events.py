@@ -53,6 +53,7 @@ EVENTS: Mapping[str, str] = {
     "worker.not_deregistered": "The row of a worker that left stays until a sweep removes it.",
     "heartbeat.failed": "A heartbeat failed; told once, until one is answered again.",
     "heartbeat.recovered": "A heartbeat is answered again.",
+    "heartbeat.not_closed": "The connection of the heartbeats did not close in time, and was cut.",
     "heartbeat.ended": "The thread that keeps the lease ended: the worker's own loop is closed.",
     # Its measures
     "telemetry.not_written": "The store did not take times of jobs; they are kept and sent again.",

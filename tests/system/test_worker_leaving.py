@@ -264,3 +264,31 @@ async def test_a_worker_that_leaves_soon_opens_no_connection_for_its_heartbeat(
     assert opened == []
     async with shop.worker(lease=0.6):
         await wait_until(lambda: len(opened) == 1, 10, "the first beat opens one")
+
+
+class SlowToClose(FlakyStore):
+    """The stores that it makes for others close only when they are cut off."""
+
+    def sibling(self) -> Store:
+        other = super().sibling()
+        close = other.close
+
+        async def slowly() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await close()
+
+        other.close = slowly  # type: ignore[method-assign]
+        return other
+
+
+async def test_heartbeats_whose_connection_does_not_close_in_time_end_without_an_error(
+    live_store: Store,
+) -> None:
+    """Their thread died of it, with a traceback on the screen."""
+    shop = Shop(SlowToClose(live_store, Line()))
+    async with shop.worker(lease=0.6):
+        pass
+    [told] = shop.reported("heartbeat.not_closed")
+    assert told.fields == {"seconds": pytest.approx(0.2)}

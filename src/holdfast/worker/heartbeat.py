@@ -139,11 +139,19 @@ class Heartbeat:
             for task in (*tasks, stop):
                 task.cancel()
             ended = await asyncio.gather(*tasks, stop, return_exceptions=True)
-            async with asyncio.timeout(self._lease / 3):
-                await store.close()
+            await self._close(store)
         for error in ended:
             if isinstance(error, Exception):
                 raise error
+
+    async def _close(self, store: Store) -> None:
+        """A connection that does not close in time is cut when the loop of this thread ends."""
+        seconds = self._lease / 3
+        try:
+            async with asyncio.timeout(seconds):
+                await store.close()
+        except TimeoutError:
+            self._events.warning("heartbeat.not_closed", seconds=seconds)
 
     async def _beats(self, store: Store) -> None:
         """The first beat comes a tenth of the lease after the start, and opens the connection: a
