@@ -330,7 +330,7 @@ async def test_a_worker_that_cannot_reach_its_store_says_so_and_leaves(
     shop = Shop(flaky, fine)
     worker = shop.new_worker(lease=0.4, grace=0.1, poll=0.05)
     running = asyncio.create_task(worker.run())
-    await wait_until(lambda: "claim" in line.calls, 5, "the worker claims")
+    await wait_until(lambda: "claim" in line.calls, 20, "the worker claims")
     line.cut = True
     with pytest.raises(WorkerStalled, match="more than two leases"):
         await asyncio.wait_for(running, 20)
