@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import msgspec
@@ -203,9 +204,18 @@ def _read(file: str) -> dict[str, Any]:
 
     try:
         with open(file, "rb") as found:
-            return tomllib.load(found)
+            return _parsed(found.read())
     except tomllib.TOMLDecodeError as error:
         raise BadOption(file, f"valid TOML ({error})", "a file that is not") from error
+
+
+@lru_cache(maxsize=4)
+def _parsed(content: bytes) -> dict[str, Any]:
+    """Parsed once for all apps of a program, and for a command, which asks twice: the
+    `pyproject.toml` of a project takes longer to parse than an app to make."""
+    import tomllib
+
+    return tomllib.loads(content.decode())
 
 
 def _known(file: str, found: dict[str, Any]) -> dict[str, Any]:

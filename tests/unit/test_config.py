@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,15 @@ def test_each_source_hides_the_one_below_it(tmp_path: Path) -> None:
     environ = {"HOLDFAST_LEASE": "40"}
     assert Settings.load(environ=environ, folder=tmp_path).lease == 40
     assert Settings.load(environ=environ, folder=tmp_path, lease=50).lease == 50
+
+
+def test_a_file_that_has_changed_counts_at_once(tmp_path: Path) -> None:
+    """Also if its size and time are those that it had."""
+    file = tmp_path / "pyproject.toml"
+    for lease in (10, 20, 10):
+        file.write_text(f"[tool.holdfast]\nlease = {lease}\n")
+        os.utime(file, (1, 1))
+        assert Settings.load(environ={}, folder=tmp_path).lease == lease
 
 
 def test_a_folder_below_the_project_finds_its_settings(tmp_path: Path) -> None:
