@@ -7,7 +7,6 @@ What is written to logs, spans, the audit and operations is looked at too.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import logging
@@ -59,7 +58,8 @@ class Place:
     spans: str
 
     def run(self, *arguments: str) -> str:
-        """Everything that a command says, with the URL of the store and nothing else."""
+        """Everything that a command says, with the URL of the store and nothing else. On the thread
+        of the test, whose sessions of Postgres are kept: there are hundreds of commands."""
         environment = {"COLUMNS": "200", "HOLDFAST_APP": None, "HOLDFAST_URL": None}
         with logging_restored():
             ran = CliRunner(env=environment).invoke(program, [*arguments, "--url", self.url])
@@ -296,9 +296,9 @@ def hits(text: str) -> list[str]:
     return [line for line in text.splitlines() if any(one in line for one in CANARIES)]
 
 
-async def asked(place: Place, command: str, *more: str) -> str:
+def asked(place: Place, command: str, *more: str) -> str:
     words = [place.jobs.get(word.strip("{}"), word) for word in SHOWN[command]]
-    return await asyncio.to_thread(place.run, *command.split(), *words, *more)
+    return place.run(*command.split(), *words, *more)
 
 
 def test_every_command_is_asked() -> None:
@@ -306,15 +306,15 @@ def test_every_command_is_asked() -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["for people", "as JSON"])
-async def test_no_command_shows_a_canary(place: Place, more: tuple[str, ...]) -> None:
+def test_no_command_shows_a_canary(place: Place, more: tuple[str, ...]) -> None:
     for state in ("fails", "is cancelled", "succeeds", "waits", "unknown"):
-        told = await asyncio.to_thread(place.run, "jobs", "show", place.jobs[state], *more)
+        told = place.run("jobs", "show", place.jobs[state], *more)
         assert state == "unknown" or "Ada" in told, told
         assert hits(told) == []
-    assert "charge succeeds" in await asked(place, "jobs steps", *more)
-    assert "paid" in await asked(place, "jobs signals", *more)
+    assert "charge succeeds" in asked(place, "jobs steps", *more)
+    assert "paid" in asked(place, "jobs signals", *more)
     for command in SHOWN:
-        assert hits(await asked(place, command, *more)) == [], command
+        assert hits(asked(place, command, *more)) == [], command
 
 
 async def test_no_log_and_no_span_has_a_canary(place: Place) -> None:
@@ -336,17 +336,17 @@ async def test_no_row_of_the_audit_and_no_document_of_the_shelf_has_a_canary(pla
     assert hits(str([*acts, *documents])) == []
 
 
-async def test_only_a_reveal_shows_them_and_the_audit_has_its_reason(place: Place) -> None:
+def test_only_a_reveal_shows_them_and_the_audit_has_its_reason(place: Place) -> None:
     words = ("jobs", "show", place.jobs["fails"], "--reveal", "--reason", "a customer asks")
-    told = await asyncio.to_thread(place.run, *words, "--json")
+    told = place.run(*words, "--json")
     job = json.loads(told)
     assert (job["args"]["token"], job["headers"]["x-api-key"]) == (TOKEN, HEADER)
     assert MAIL in job["errors"][0]["message"]
-    audit = await asyncio.to_thread(place.run, "audit", "list", "--verb", "jobs.reveal", "--json")
+    audit = place.run("audit", "list", "--verb", "jobs.reveal", "--json")
     [act] = json.loads(audit)["acts"]
     assert (act["target"], act["outcome"]) == (place.jobs["fails"], "done")
     assert act["arguments"] == {"reason": "a customer asks"}
-    assert hits(await asyncio.to_thread(place.run, *words[:-2])) == []  # without a reason: refused
+    assert hits(place.run(*words[:-2])) == []  # without a reason: refused
 
 
 def _said(operation: Operation) -> str:
