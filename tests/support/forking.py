@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
@@ -155,7 +156,9 @@ def forks() -> Forks:
 
 
 def serve() -> Start | None:
-    """Answer every line. Returns in a fork, with what it is to run."""
+    """Answer every line. Returns in a fork, with what it is to run. A test process that is killed
+    ends none of its programs: they are ended here, with the processes that they started."""
+    running: set[int] = set()
     orders: msgspec.json.Decoder[Start | Look] = msgspec.json.Decoder(Start | Look)
     for line in sys.stdin.buffer:
         order = orders.decode(line)
@@ -163,11 +166,16 @@ def serve() -> Start | None:
         if isinstance(order, Look):
             ended, status = os.waitpid(order.pid, 0 if order.wait else os.WNOHANG)
             answer = status if ended else None
+            running.discard(ended)
         else:
             answer = os.fork()
             if answer == 0:
                 return order
+            running.add(answer)
         print(msgspec.json.encode(answer).decode(), flush=True)
+    for pid in running:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
     return None
 
 
