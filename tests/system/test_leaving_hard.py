@@ -24,8 +24,8 @@ from tests.support.real_worker import RealWorkers, real_workers, seconds_to_leav
 from tests.support.waiting import wait_until
 from tests.support.working import Shop
 
-A_FEW_SECONDS = 6.0
-AT_ONCE = 2.0
+A_FEW_SECONDS = 10.0
+AT_ONCE = 5.0
 TERM = signal.SIGTERM
 HOW = {"sqlite": "python", "postgres": "sleep", "valkey": "c"}
 """How the loop is blocked: each way once, beside some store."""
