@@ -341,13 +341,17 @@ class Held:
 
     def __init__(self, store: Store, lease: float) -> None:
         self.go_on = asyncio.Event()
+        self._is_ready = asyncio.Event()
 
         async def slow() -> str:
             await self.go_on.wait()
             return "kept"
 
-        self._slow = slow
-        self._shop = Shop(store, slow)
+        async def rest() -> None:
+            await self._is_ready.wait()
+
+        self._slow, self._rest = slow, rest
+        self._shop = Shop(store, slow, rest)
         self.worker = self._shop.new_worker(lease=lease, grace=0.1, poll=0.05)
 
     async def begin(self) -> None:
@@ -355,10 +359,18 @@ class Held:
         self.running = asyncio.create_task(self.worker.run())
         await self._shop.until(self._job, lambda job: job.state is JobState.RUNNING)
 
+    async def hold_until_ready(self) -> None:
+        """Have one job more, which ends when the worker sees that its store is back. A worker that
+        has written all it held may leave before it sees that."""
+        job = await self._shop.enqueue(self._rest)
+        await self._shop.until(job, lambda job: job.state is JobState.RUNNING)
+
     async def end(self) -> None:
         """The end of the job was kept, and the worker stayed."""
         job = await self._shop.until(self._job, lambda job: job.ended)
         assert (job.state, job.result) == (JobState.SUCCEEDED, "kept")
+        await wait_until(lambda: self.worker.health()["ready"] is True, 10, "the outage is over")
+        self._is_ready.set()
         self.worker.request_stop()
         await self.running
 
@@ -369,6 +381,7 @@ async def test_a_worker_that_cannot_reach_its_store_stays_while_it_holds_somethi
     """Leaving would throw away what runs, and the ends that wait to be written."""
     held = Held(flaky, lease=0.4)
     await held.begin()
+    await held.hold_until_ready()
     line.cut = True
     await asyncio.sleep(0.8)
     held.go_on.set()
