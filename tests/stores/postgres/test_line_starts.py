@@ -15,7 +15,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import decide
 from holdfast.limits.model import Concurrency
 from holdfast.store.contract.records import Want
-from holdfast.store.postgres import claiming, skip_points
+from holdfast.store.postgres import admitting, skip_points
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import QUEUE, RETURNED, TASK, insert_within, new_job
 from tests.conformance.limiting import through
@@ -168,7 +168,7 @@ async def test_claims_of_a_queue_that_gives_too_little_keep_no_line_of_another_q
 ) -> None:
     """A full look at the one must not put off the next full look at the other."""
     clock = count(0.0, 0.05)
-    monkeypatch.setattr(claiming, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(admitting, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     worker = await hired(store)
     jobs = [new_job(**through(f"tenant:{key}")) for key in "ab" for _ in range(200)]
     await store.jobs.insert(jobs)
