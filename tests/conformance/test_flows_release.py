@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from holdfast.flow.model import CASCADE_LIMIT, ErrandKind, FlowState
+from holdfast.flow.model import CASCADE_LIMIT, FAILURE, ErrandKind, FlowState
 from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
@@ -233,6 +233,26 @@ async def test_a_chain_of_skips_ends_at_once(scene: Scene) -> None:
     assert (await trip.info()).state is FlowState.FAILED
     assert (await trip.info()).open == 0
     assert await scene.store.flows.errands(10) == []
+
+
+async def test_a_node_is_skipped_for_an_end_rather_than_for_a_skip_that_follows_from_it(
+    scene: Scene,
+) -> None:
+    """Which of the two counts decides whether the flow has failed."""
+    graph: dict[str, Waits] = {
+        "bad": [],
+        "good": [],
+        "other": [],
+        "both": quorum(2, "bad", "good", wants=FAILURE),
+        "two": quorum(2, "bad", "other", "both"),
+        "all": quorum(3, "bad", "two", "good", wants=FAILURE),
+    }
+    trip = await Trip.begin(scene, graph)
+    await trip.end("bad", end=FAILED)
+    await trip.end("good")  # skips "both" and "all" at once, and then "two", for a failure
+    await trip.end("other")
+    assert {(await trip.states())[name] for name in ("both", "two", "all")} == {"skipped"}
+    assert (await trip.info()).state is FlowState.SUCCEEDED
 
 
 async def test_a_long_chain_of_skips_ends_in_bounded_bites(scene: Scene) -> None:

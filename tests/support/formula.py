@@ -82,13 +82,16 @@ class FlowModel:
         self.settle()
 
     def settle(self) -> None:
-        """Evaluate every formula again and again, until nothing changes any more."""
-        changed = self.flow is FlowState.RUNNING
-        while changed:
-            changed = False
-            for name, state in list(self.states.items()):
-                if state is S.BLOCKED and self._moves(name):
-                    changed = True
+        """Evaluate every formula again and again, until nothing changes any more.
+
+        All formulas of a round see the same ends: a node that two things make hopeless is skipped
+        for what came first, and that is the end itself rather than a skip that follows from it."""
+        while self.flow is FlowState.RUNNING and (moves := self._round()):
+            for name, state, is_bad in moves:
+                self.states[name] = state
+                self.released += state is S.READY
+                if is_bad:
+                    self.bad.add(name)
         if self.flow not in FLOW_ENDED and not self.live:
             failed = sum(self.is_bad(name) for name in self.sinks)
             broke = bool({S.FAILED, S.EXPIRED} & set(self.states.values()))
@@ -119,17 +122,17 @@ class FlowModel:
         lost = [name for name in ended if not gate.wants & BITS[self.states[name]]]
         return len(ended) - len(lost), len(lost), any(map(self.is_bad, lost))
 
-    def _moves(self, name: str) -> bool:
-        if (gate := self.hopeless(name)) is not None:
-            self.states[name] = S.SKIPPED
-            if self.counted(gate)[2]:
-                self.bad.add(name)
-            return True
-        if self.is_true(name):
-            self.states[name] = S.READY
-            self.released += 1
-            return True
-        return False
+    def _round(self) -> list[tuple[str, JobState, bool]]:
+        """The nodes that leave blocked now, to where, and whether their skip is a bad end."""
+        moves = []
+        for name, state in self.states.items():
+            if state is not S.BLOCKED:
+                continue
+            if (gate := self.hopeless(name)) is not None:
+                moves.append((name, S.SKIPPED, self.counted(gate)[2]))
+            elif self.is_true(name):
+                moves.append((name, S.READY, False))
+        return moves
 
 
 def _names(waits: Waits) -> list[str]:
