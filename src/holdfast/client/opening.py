@@ -85,25 +85,23 @@ class OpensStore:
 
     @property
     def store(self) -> Store:
-        if self._opened is None:
-            raise NotOpen
-        self._require_own_loop()
-        return self._opened.store
+        return self._own_opened().store
 
     @property
     def client(self) -> Client:
-        if self._opened is None:
-            raise NotOpen
-        self._require_own_loop()
-        return self._opened.client
+        return self._own_opened().client
 
     @property
     def inserter(self) -> Inserter:
         """What inserts jobs into the open store."""
+        return self._own_opened().inserter
+
+    def _own_opened(self) -> Opened:
+        """What is open, for whoever may use it here."""
         if self._opened is None:
             raise NotOpen
         self._require_own_loop()
-        return self._opened.inserter
+        return self._opened
 
     def _require_own_loop(self) -> None:
         """Refuse use in another event loop: connections belong to the loop that opened them. A
