@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,7 +18,8 @@ class Line:
     verbs of which one call each is applied although its answer is lost. `hold`
     names verbs whose answers wait for `release`; `held` those that do. `late` says
     how many seconds calls of a verb need to reach the store, and `first` what happens
-    before the next call of a verb gets there.
+    before the next call of a verb gets there. `calls` are all that were made, and
+    `under_way` those without an answer.
     """
 
     def __init__(self) -> None:
@@ -30,6 +32,7 @@ class Line:
         self.first: dict[str, Callable[[], Awaitable[object]]] = {}
         self._released = asyncio.Event()
         self.calls: list[str] = []
+        self.under_way: Counter[str] = Counter()
 
     def release(self) -> None:
         self.hold.clear()
@@ -37,6 +40,13 @@ class Line:
 
     async def carry(self, verb: str, call: Callable[[], Any]) -> Any:
         self.calls.append(verb)
+        self.under_way[verb] += 1
+        try:
+            return await self._carry(verb, call)
+        finally:
+            self.under_way[verb] -= 1
+
+    async def _carry(self, verb: str, call: Callable[[], Any]) -> Any:
         if self.cut or verb in self.refuse:
             raise StoreUnavailable("the line is cut")
         await asyncio.sleep(self.late.get(verb, 0.0))
