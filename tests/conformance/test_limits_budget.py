@@ -303,6 +303,50 @@ async def test_a_parent_holds_its_children_up_if_it_has_an_amount_of_its_own(sce
     await nothing_is_wrong(scene)
 
 
+async def at_parent(scene: Scene, *costs: int) -> list[Claimed]:
+    """What a claim gives of jobs that pass `acme` on the way to a bucket each."""
+    for n, cost in enumerate(costs):
+        await scene.enqueue(**at_cost({"tokens:acme": cost, f"tokens:acme/{cost}-{n}": cost}))
+    return await scene.claim(len(costs))
+
+
+async def test_children_go_on_when_their_parent_has_no_amount_of_its_own_any_more(
+    scene: Scene,
+) -> None:
+    await define(scene, tokens=Budget(20, every=DAY))
+    await scene.store.limits.override("tokens", "acme", Budget(20))
+    for held in await at_parent(scene, 15, 10, 10):
+        await scene.finish(held)
+    assert (await bucket(scene, "tokens:acme")).waiting == 2
+    heard: list[Wakeup] = []
+    unsubscribe = await scene.store.wakeups.subscribe(heard.append)
+    await scene.store.limits.override("tokens", "acme", None)
+    await wait_until(lambda: any(one.topic is Topic.READY for one in heard), 10, "a wakeup")
+    unsubscribe()
+    assert (await bucket(scene, "tokens:acme")).waiting == 0
+    assert len(await scene.claim(10)) == 2
+    await nothing_is_wrong(scene)
+
+
+@pytest.mark.parametrize("how", ["in time", "by an operator"])
+async def test_children_go_on_when_their_parent_was_shut_and_opens(scene: Scene, how: str) -> None:
+    await define(scene, tokens=Budget(20, every=DAY))
+    for held in await at_parent(scene, 15, 15):
+        await scene.finish(held)
+    await scene.store.limits.drain({"tokens:acme": 30.0})
+    assert not await at_parent(scene, *(10 for _ in range(7)))
+    found = await bucket(scene, "tokens:acme")
+    assert (found.waiting, found.opens_in) == (7, 30.0)
+    if how == "in time":
+        scene.clock.advance(30)
+    else:
+        await scene.store.limits.drain({"tokens:acme": 0.0})
+    assert (await bucket(scene, "tokens:acme")).opens_in == 0.0
+    assert len(await scene.claim(10)) == 7
+    assert (await bucket(scene, "tokens:acme")).waiting == 0
+    await nothing_is_wrong(scene)
+
+
 async def test_a_parent_without_an_amount_of_its_own_raises_no_alarm(scene: Scene) -> None:
     await define(scene, tokens=Budget(20, soft=10))
     await scene.enqueue(**at_cost(TEAM))

@@ -103,13 +103,19 @@ class Bucket(msgspec.Struct):
         """Whether a job costs more than the bucket ever lets pass."""
         return cost > self.largest(now) and not (is_parent and not self.has_own)
 
+    def need_of(self, cost: int, *, is_parent: bool) -> int:
+        """What a job needs to go on that waits here and costs so much. One for which the bucket only
+        leads to another waits for the end of a drain, and needs nothing."""
+        only_leads = is_parent and not self.has_own and self.settings is not None
+        return 0 if only_leads else cost
+
     def opens_at(self, now: int, cost: int = 1) -> int | None:
         """When so much will be free; None where time alone does not bring it."""
-        if self.free(now) >= cost:
+        if self.retired or (not self.is_shut(now) and self.free(now) >= cost):
             return now
         if self.settings is None or self.never_fits(cost, now):
             return None
-        opens = self._opens_at(now, cost)
+        opens = self._opens_at(now, cost) if cost else now
         if opens is None or self.shut_until is None:
             return opens
         return max(opens, self.shut_until)

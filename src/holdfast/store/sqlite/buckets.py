@@ -114,10 +114,13 @@ class Buckets:
             one.in_use += cost
             one.take(cost, self._tx.now, is_parent=name in parents)
 
-    def park(self, turn: Turn, name: str, need: int) -> None:
-        """Let the line of this turn wait at a bucket. It is written by `write_parked`."""
-        self._parked.append((name, need, turn[2]))
+    def park(self, turn: Turn, names: Sequence[str], place: int, cost: int) -> None:
+        """Let the line of this turn wait at one of its buckets, where its first job costs so much.
+        It is written by `write_parked`."""
+        name = names[place]
         found = self.change(name)
+        need = found.need_of(cost, is_parent=name in parents_in(names))
+        self._parked.append((name, need, turn[2]))
         found.has_waiting = True
         if not found.never_fits(need, self._tx.now):
             self._first[name] = min(turn, self._first.get(name, turn))
@@ -139,7 +142,8 @@ class Buckets:
     def _fitting(self, one: Bucket, free: int) -> list[int]:
         """The parked lines that may go on. A line that can never pass keeps nobody waiting."""
         lines: list[int] = []
-        values = self._parked_at(one, max(1, min(free, MOST_REOPENED)))
+        most = free if one.needs else MOST_REOPENED
+        values = self._parked_at(one, max(1, min(most, MOST_REOPENED)))
         for line, need, *_ in self._tx.rows(steps("parts/buckets")["parked"], values):
             if need > free:
                 break
@@ -260,6 +264,17 @@ def look_again(tx: Transaction, names: Iterable[str]) -> None:
     """Correct when buckets are to be looked at, and wake those who wait where there is room."""
     buckets = Buckets(tx)
     for name in names:
-        if room := buckets.change(name).free(tx.now):
+        one = buckets.change(name)
+        if one.needs == 0 and not one.is_shut(tx.now):
+            buckets.wake(name, MOST_REOPENED)
+        elif room := one.free(tx.now):
             buckets.wake(name, room)
+    buckets.save()
+
+
+def let_go_on(tx: Transaction, name: str) -> None:
+    """Let all lines be looked at again that are parked at a bucket. Those that have to wait will be
+    parked again."""
+    sql, buckets = steps("parts/buckets"), Buckets(tx)
+    buckets.open_lines(tx.rows(sql["parked lines"], (name,)))
     buckets.save()

@@ -32,7 +32,7 @@ from holdfast.store.contract.limits import (
 )
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite import taking
-from holdfast.store.sqlite.buckets import Buckets, look_again, shut
+from holdfast.store.sqlite.buckets import Buckets, let_go_on, look_again, shut
 from holdfast.store.sqlite.limit_reading import find_limits, look_at
 from holdfast.store.sqlite.limited import kept_line
 from holdfast.store.sqlite.rows import SECOND, after, seconds_until, to_datetime
@@ -223,7 +223,10 @@ def _override(tx: Transaction, name: str, key: str, settings: Settings | None) -
     require_override(name, known, settings)
     text = None if settings is None else to_json(settings)
     tx.run(script("limits/override"), {"name": bucket, "override": text, "now": tx.now})
-    look_again(tx, [bucket])
+    if settings is None:
+        let_go_on(tx, bucket)  # the parent of a path holds nothing up without settings of its own
+    else:
+        look_again(tx, [bucket])
     return look_at(tx, [bucket])[0]
 
 

@@ -193,7 +193,7 @@ class Round:
             if place is None:
                 place = next(n for n, room in enumerate(rooms) if units[n] > room)
             turn = (self._place[1], line.turn, line.id)
-            self._buckets.park(turn, names[place], units[place])
+            self._buckets.park(turn, names, place, units[place])
             self.parked += 1
         return fits
 

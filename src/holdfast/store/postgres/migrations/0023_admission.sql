@@ -161,8 +161,12 @@ declare
     slice bigint;
     counted bigint;
 begin
-    if {{schema}}.free_of(bucket, rule, now) >= cost then
+    if {{schema}}.free_of(bucket, rule, now) >= cost
+        and (cost > 0 or rule.retired or (bucket.shut_until > now) is not true)
+    then
         return now;
+    elsif cost = 0 then
+        return bucket.shut_until;
     elsif cost is null or rule.name is null or cost > {{schema}}.largest_of(bucket, rule, now) then
         return null;
     end if;

@@ -123,7 +123,7 @@ begin
                     from {{schema}}.line
                     where line.parked_at = shut.name
                     and (line.needs <= shut.largest or not line.aside and shut.largest > 0)
-                    order by line.priority, line.turn, line.n limit greatest(1, least(shut.free, 1000))
+                    order by line.priority, line.turn, line.n limit case shut.free when 0 then 1000 else least(shut.free, 1000) end
                     for update skip locked
                 ) as first
             ) as fitting

@@ -318,6 +318,12 @@ begin
                                 > (first_priority[place], first_turn[place], first_number[place]))
                     then
                         lacking := place;
+                        if passing_path[passing] and open_path[place] is not null then
+                            -- If the bucket only leads to another, the job waits for the end of a drain, and needs nothing.
+                            unit := (
+                                select case when bucket.override is null then 0 else unit end
+                                from {{schema}}.bucket where bucket.name = names[place]);
+                        end if;
                         exit;
                     end if;
                 end loop;

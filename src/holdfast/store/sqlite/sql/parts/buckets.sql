@@ -37,5 +37,8 @@ select exists (select 1 from holdfast_line where parked_at = ?)
 -- name: park
 update holdfast_line set parked_at = ?, need = ? where id = ?
 
+-- name: parked lines
+select id, parked_at, queue from holdfast_line where parked_at = ?
+
 -- name: parked queues
 select queue from holdfast_line where parked_at = ? order by priority, turn limit ?

@@ -74,6 +74,11 @@ do
         return one.is_empty or one.parked_at
     end
 
+    -- Whether a bucket only leads to another one of a line.
+    local function is_way(one, n)
+        return one.parents[n] and not permits.row(one.buckets[n])[BUCKET_OVERRIDE]
+    end
+
     -- The first line that waits at a bucket: its priority, its entry, and what it needs. It is parked there, or will be
     -- when this claim is written.
     local function waiting_at(bucket)
@@ -112,7 +117,7 @@ do
     -- How much of its bucket number n a line may take.
     local function room_of(one, n)
         local bucket = one.buckets[n]
-        if one.parents[n] and not permits.row(bucket)[BUCKET_OVERRIDE] then
+        if is_way(one, n) then
             return permits.free(bucket, true) - (on_way[bucket] or 0)
         end
         local room = rooms[bucket]
@@ -135,12 +140,12 @@ do
     end
 
     -- A job of a line takes its part of each bucket; or nothing, and this answers the bucket without room and what
-    -- it would need there.
+    -- it would need there. Where a bucket only leads to another, the job waits for the end of a drain, and needs nothing.
     local function take_part(one, costs)
         for n, bucket in ipairs(one.buckets) do
             local cost = costs and costs[n] or 1
             if room_of(one, n) < cost then
-                return bucket, cost
+                return bucket, is_way(one, n) and permits.rule(bucket) and 0 or cost
             end
         end
         one.units = one.units or {}
@@ -159,8 +164,7 @@ do
     local function barring(one, costs)
         for n, bucket in ipairs(one.buckets) do
             local cost, largest = costs[n] or 1, permits.largest(bucket)
-            local is_way = one.parents[n] and not permits.row(bucket)[BUCKET_OVERRIDE]
-            if cost > largest and largest > 0 and not is_way then
+            if cost > largest and largest > 0 and not is_way(one, n) then
                 return bucket, cost
             end
         end

@@ -204,11 +204,11 @@ do
 
     -- When so much is free; nil where time alone does not bring it.
     function permits.opens_at(bucket, cost)
-        if permits.free(bucket) >= cost then
+        local row, settings = permits.row(bucket), permits.settings(bucket)
+        if permits.free(bucket) >= cost and (cost > 0 or permits.is_retired(bucket) or not is_shut(row)) then
             return moment
         end
-        local row, settings = permits.row(bucket), permits.settings(bucket)
-        local opens = settings and kinds.opens_at(row, settings, cost)
+        local opens = settings and (cost == 0 and moment or kinds.opens_at(row, settings, cost))
         return opens and math.max(opens, row[BUCKET_SHUT_UNTIL] or 0)
     end
 

@@ -89,7 +89,10 @@ do
     -- each. They are about to leave it.
     function permits.parked_with_room(bucket, most)
         local row, free, going = permits.change(bucket), permits.free(bucket), {}
-        local count, largest = math.max(1, math.min(free, most)), permits.largest(bucket)
+        local count, largest = most, permits.largest(bucket)
+        if row[BUCKET_NEEDS] ~= 0 then
+            count = math.max(1, math.min(free, most))
+        end
         local found = redis.call('ZRANGE', partition .. ':parked:' .. bucket, 0, count - 1, 'WITHSCORES')
         for n = 1, #found, 2 do
             local member = found[n]

@@ -45,8 +45,10 @@ do
     function look_again(bucket)
         if permits.row(bucket)[BUCKET_HAS_WAITING] then
             permits.reconsider(bucket)
-            local free = permits.free(bucket)
-            if free > 0 then
+            local row, free = permits.row(bucket), permits.free(bucket)
+            if row[BUCKET_NEEDS] == 0 and permits.opens_at(bucket, 0) == moment then
+                wake_some(bucket, MOST_WOKEN)
+            elseif free > 0 then
                 wake_some(bucket, free)
             end
         end
