@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -445,6 +446,27 @@ def test_a_list_of_limits_says_how_many_keys_it_has_looked_at(
     assert (shown["buckets"], shown["looked_at"], shown["in_use"]) == (5, 4, 4)
 
 
+def test_who_leaves_out_the_key_is_told_that_jobs_pass_by_key(desk: Desk) -> None:
+    desk.seed(many_keys)
+    for act in (("drain", "tenant", "--for", "1m"), ("show", "tenant")):
+        told = desk.on_store("limits", *act)
+        assert (
+            told.code,
+            "jobs pass limit 'tenant' by key ('0', '1', '2', '3', '4')" in told.err,
+        ) == (
+            0,
+            True,
+        )
+    assert not desk.on_store("limits", "drain", "tenant", "--key", "0", "--for", "1m").err
+
+
+def test_the_advice_for_an_unknown_limit_can_be_typed(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.enqueue(**through("nosuch:")))
+    [advice] = re.findall(r"holdfast (limits set .*) N", desk.on_store("jobs", "explain", job).out)
+    assert desk.on_store(*advice.split(), "3").code == 0
+    assert "limit-unknown" not in desk.on_store("jobs", "explain", job, "--json").out
+
+
 def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:
     job = desk.seed(seeded)
     [shown] = desk.json("limits", "list")["limits"]
@@ -465,6 +487,9 @@ def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:
     assert (told[3]["key"], told[3]["settings"]) == ("acme", {"most": 20})
     assert "set most=20" in desk.on_store("limits", "show", "tenant").out
     assert "nothing to change: give --most" in desk.on_store("limits", "set", "tenant").err
+    assert desk.on_store("limits", "retire", "nosuch").code == 2
+    [retired] = desk.json("audit", "list", "--verb", "limits.retire")["acts"]
+    assert (retired["target"], retired["outcome"]) == ("tenant", "done")
     unknown = desk.on_store("limits", "drain", "nosuch", "--for", "1m")
     assert (
         "must be a limit that is defined (see 'holdfast limits list'), got 'nosuch'" in unknown.err

@@ -297,8 +297,11 @@ def test_a_worker_is_told_to_leave_by_name_or_id(desk: Desk) -> None:
     listed = {one["name"]: one["standing"] for one in desk.json("workers", "list")["workers"]}
     assert (listed["clerk"], listed["sleeper"]) == ("draining", "lapsed")
     assert "2 alive, 1 draining, 1 lapsed" in desk.on_store("workers", "list").out
-    told = desk.on_store("workers", "drain", "nobody")
+    desk.seed(lambda scene: scene.hire(name="baker", lease=600.0))
+    told = desk.on_store("workers", "drain", "baker", "nobody")
     assert (told.code, "no worker has the id or the name 'nobody'" in told.err) == (1, True)
+    listed = {one["name"]: one["standing"] for one in desk.json("workers", "list")["workers"]}
+    assert listed["baker"] == "alive", "nothing was changed"
     acts = desk.json("audit", "list", "--verb", "workers.drain")["acts"]
     assert [(act["target"], act["outcome"]) for act in acts] == [
         ("nobody", "refused"),

@@ -71,7 +71,8 @@ def _on_limits(action: Action) -> list[str]:
     key = [f"--key={action.which['key']}"] if "key" in action.which else []
     match action.verb:
         case Verb.SET:
-            return ["set", action.target, *key, f"--{action.value or 'most'}", "N"]
+            create = ["--create"] if "create" in action.which else []
+            return ["set", action.target, *key, *create, f"--{action.value or 'most'}", "N"]
         case Verb.TOP_UP:
             return ["top-up", action.target, *key, "N"]
         case Verb.DRAIN:

@@ -15,6 +15,7 @@ from holdfast.cli.limits_view import (
     draw_shown,
     limit_document,
 )
+from holdfast.cli.output import complain
 from holdfast.cli.program import limits_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.client import Client
@@ -25,6 +26,7 @@ BUCKETS_LOOKED_AT = 20_000
 BUCKETS_PAGE = 1_000
 HOLDERS_SHOWN = 20
 ACTS_SHOWN = 10
+KEYS_NAMED = 5
 
 
 @limits_group.command("list")
@@ -68,6 +70,7 @@ async def show_limit(session: CommandSession, name: str, key: str | None) -> Non
         stuck = await limits.waiters(name, which, page=1, never=True) if bucket.stuck else []
         acts = await limits.history(name, key, page=ACTS_SHOWN)
         workers = {one.id: one.name for one in await client.workers.all()} if holders else {}
+        await _warn_of_keys(client, name, which)
     document = bucket_document(bucket, holders) | {"history": list(map(act_document, acts))}
     session.answer(document, lambda: draw_shown(bucket, holders, stuck, acts, workers))
 
@@ -78,7 +81,9 @@ async def show_limit(session: CommandSession, name: str, key: str | None) -> Non
 @click.option("--most", type=click.IntRange(min=0), help="How many at once, or per window.")
 @click.option("--per", metavar="TIME", help="Of a rate: the window.")
 @click.option("--burst", metavar="N|none", help="Of a rate: how many may be saved.")
-@click.option("--hard", type=click.IntRange(min=0), help="Of a budget: how much may be spent.")
+@click.option(
+    "--hard", type=click.IntRange(min=0), help="Of a budget: how much; soft stays its part."
+)
 @click.option("--soft", metavar="N|none", help="Of a budget: from where on it is told.")
 @click.option("--every", metavar="hour|day|month|TIME|none", help="Of a budget: its period.")
 @click.option("--timezone", help="Of a budget: whose midnight ends the period.")
@@ -112,6 +117,21 @@ async def set_limit(
 def _answer(session: CommandSession, bucket: BucketInfo) -> None:
     """Answer with a bucket as it is after the change."""
     session.answer(bucket_document(bucket, []), lambda: draw_bucket(bucket))
+
+
+async def _warn_of_keys(client: Client, name: str, key: str) -> None:
+    """Who leaves out the key of a limit that jobs pass by key changes a bucket that holds none of
+    them up."""
+    if key:
+        return
+    buckets = await client.limits.buckets(name, page=KEYS_NAMED + 2)
+    keys = [one.key for one in buckets if one.key]
+    if keys:
+        named = ", ".join(map(repr, keys[:KEYS_NAMED])) + (" …" if len(keys) > KEYS_NAMED else "")
+        complain(
+            f"jobs pass limit {name!r} by key ({named}), and this is its bucket without a key: "
+            "it holds none of those jobs up. Name a key with --key"
+        )
 
 
 def _value(option: str, given: Any) -> Any:
@@ -150,6 +170,7 @@ async def top_up_limit(session: CommandSession, name: str, amount: int, key: str
     """Let so much more be spent of a budget in its period; less after --, as in -- -500."""
     async with session.client() as client:
         bucket = await client.limits.top_up(name, amount, key=key, by=session.by)
+        await _warn_of_keys(client, name, key)
     _answer(session, bucket)
 
 
@@ -160,6 +181,7 @@ async def reset_limit(session: CommandSession, name: str, key: str) -> None:
     """Let a budget forget what was spent in its period, or a rate what has begun."""
     async with session.client() as client:
         bucket = await client.limits.reset(name, key=key, by=session.by)
+        await _warn_of_keys(client, name, key)
     _answer(session, bucket)
 
 
@@ -171,6 +193,7 @@ async def drain_limit(session: CommandSession, name: str, key: str, seconds: str
     """Let nothing begin through a bucket for a while."""
     async with session.client() as client:
         bucket = await client.limits.drain(name, wait("--for", seconds), key=key, by=session.by)
+        await _warn_of_keys(client, name, key)
     _answer(session, bucket)
 
 
@@ -179,5 +202,6 @@ async def drain_limit(session: CommandSession, name: str, key: str, seconds: str
 async def retire_limit(session: CommandSession, name: str) -> None:
     """Let a limit hold nothing up any more. A worker whose code defines it brings it back."""
     async with session.client() as client:
-        _require_one(name, await client.limits.retire(name, by=session.by))
+        _require_one(name, bool(await client.limits.all(name)))
+        await client.limits.retire(name, by=session.by)
     session.answer({"limit": name, "retired": True}, lambda: [f"limit {name} is retired"])

@@ -46,9 +46,11 @@ async def drain_workers(session: CommandSession, workers: tuple[str, ...], waits
 
 
 async def _tell(client: Client, workers: tuple[str, ...], by: str) -> list[WorkerInfo]:
-    """A worker that is named twice is told once."""
+    """A worker that is named twice is told once. A name that nobody has is refused before
+    anybody is told."""
     told: dict[str, WorkerInfo] = {}
-    for worker in workers:
+    known = {word for one in await client.workers.all() for word in (one.id, one.name)}
+    for worker in sorted(workers, key=lambda word: word in known):
         told |= {one.id: one for one in await client.workers.drain(worker, by=by)}
     return list(told.values())
 

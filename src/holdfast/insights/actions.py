@@ -67,11 +67,12 @@ class Verb(StrEnum):
 class Action(msgspec.Struct, frozen=True):
     """One thing to do: `verb`, applied to `target` or to every job that `which` selects.
 
-    `target` is the id of a job or worker, or the name of a queue, schedule or worker. `which` holds
-    words of a job filter. `value` is what the verb takes beside its target: the queue to move to,
-    the new priority, the delay in seconds, the node of a flow, the name of a signal. For a worker
-    to start, `target` is the queue that it must serve, and `value` its labels. For a queue to tune,
-    `value` is the setting.
+    `target` is the id of a job or worker, or the name of a queue, schedule, limit or worker.
+    `which` holds words of a job filter; of a limit, its `key`, or `create` for one that is not
+    defined. `value` is what the verb takes beside its target: the queue to move to, the new
+    priority, the delay in seconds, the node of a flow, the name of a signal. For a worker to start,
+    `target` is the queue that it must serve, and `value` its labels. For a queue to tune, `value`
+    is the setting.
     """
 
     noun: Noun

@@ -116,8 +116,7 @@ def _reason(
     if settings is None:
         fact = f"limit {bucket.limit!r} is not defined, and a job of an unknown limit never begins"
         advice = "deploy a worker of the app that defines it, or define it"
-        define = Action(Noun.LIMITS, Verb.SET, bucket.limit)
-        return Reason("limit-unknown", fact, Who.DEVELOPER, advice, define)
+        return Reason("limit-unknown", fact, Who.DEVELOPER, advice, _define(bucket.limit))
     if bucket.drained_for is not None:
         fact = f"{shown} is shut for another {bucket.drained_for:.1f} s"
         advice = "open it now instead"
@@ -248,6 +247,10 @@ def _about_counts(recounted: Recounted) -> list[Diagnosis]:
     return [Diagnosis("limits", PROBLEM, saw, advice, (START_WORKER,))]
 
 
+def _define(limit: str) -> Action:
+    return Action(Noun.LIMITS, Verb.SET, limit, {"create": "yes"})
+
+
 def _about_unknown(limits: list[str]) -> list[Diagnosis]:
     return [
         Diagnosis(
@@ -255,7 +258,7 @@ def _about_unknown(limits: list[str]) -> list[Diagnosis]:
             WARNING,
             f"jobs wait for limit {name!r}, which is not defined",
             "deploy a worker of the app that defines it, or define it",
-            (Action(Noun.LIMITS, Verb.SET, name),),
+            (_define(name),),
         )
         for name in limits
     ]

@@ -104,8 +104,8 @@ class Bucket(msgspec.Struct):
         return cost > self.largest(now) and not (is_parent and not self.has_own)
 
     def need_of(self, cost: int, *, is_parent: bool) -> int:
-        """What a job needs to go on that waits here and costs so much. One for which the bucket only
-        leads to another waits for the end of a drain, and needs nothing."""
+        """What a job needs to go on that waits here and costs so much. A job for which the bucket
+        only leads to another one waits for the end of a drain, and needs nothing."""
         only_leads = is_parent and not self.has_own and self.settings is not None
         return 0 if only_leads else cost
 

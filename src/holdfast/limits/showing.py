@@ -22,7 +22,9 @@ def bucket_info(found: Bucket, now: int, waiting: int, stuck: int) -> BucketInfo
         stuck=stuck,
         needs=found.needs or None if waiting else None,
         drained_for=_seconds_until(found.shut_until, now) if found.is_shut(now) else None,
-        opens_in=_seconds_until(found.opens_at(now, 1 if found.needs is None else found.needs), now),
+        opens_in=_seconds_until(
+            found.opens_at(now, 1 if found.needs is None else found.needs), now
+        ),
         resets_in=_seconds_until(settings.period(now).end, now)
         if isinstance(settings, Budget)
         else None,
