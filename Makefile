@@ -15,7 +15,7 @@ UV    := $(shell command -v uv 2>/dev/null)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format cluster matrix oldest chaos bench bench-check bench-peers soak clean
+.PHONY: help venv demo test long check format cluster matrix oldest chaos bench bench-check bench-peers soak clean
 
 help: ## Show this list
 	@echo "make TARGET [ARGS='...']"
@@ -40,8 +40,11 @@ endif
 demo: $(READY) ## Watch jobs of every kind run on an embedded SQLite file
 	@$(BIN)/holdfast demo $(ARGS)
 
-test: $(READY) ## Run the check and every test but cluster, chaos, soak and bench
+test: $(READY) ## Run the check and every test but long, cluster, chaos, soak and bench
 	@$(PYTEST) --processes $(WORKERS) --beside '$(MAKE_COMMAND) --no-print-directory check' --durations=10 --durations-min=0.5 $(ARGS)
+
+long: $(READY) ## What make test does on one store or in small, on the others and in full
+	@$(PYTEST) --processes $(WORKERS) -m 'long and not chaos' --durations=10 --durations-min=0.5 $(ARGS)
 
 check: $(READY) ## Lint, formatting, strict types, import layers
 	@$(BIN)/ruff check --quiet .
@@ -64,7 +67,7 @@ oldest: ## Stores, codec and command line with the oldest packages that a user m
 	@mkdir -p build && $(PYTHON) -m tests.oldest > build/oldest.new
 	@cmp -s build/oldest.new build/oldest.txt || cp build/oldest.new build/oldest.txt
 	@$(MAKE) --no-print-directory venv VENV=.venv-oldest CONSTRAINTS=build/oldest.txt EXTRAS=tests,servers
-	@.venv-oldest/bin/python -m pytest -q -p tests.support.spreading --processes 2 tests/conformance tests/fundamentals tests/unit/test_c[lo]*.py tests/unit/test_watch.py tests/system/test_otel.py $(ARGS)
+	@.venv-oldest/bin/python -m pytest -q -p tests.support.spreading --processes 2 -m 'not cluster' tests/conformance tests/fundamentals tests/unit/test_c[lo]*.py tests/unit/test_watch.py tests/system/test_otel.py $(ARGS)
 
 chaos: $(READY) ## Real processes killed, stopped and cut off under load
 	@$(BIN)/pytest -m chaos --timeout 900 $(ARGS)

@@ -31,6 +31,7 @@ from tests.support.backends import (
     WarmPostgres,
     opened,
 )
+from tests.support.by_turns import leave_to_make_long
 from tests.support.copied_data import copy_data_from
 from tests.support.pooled import PROGRAM_VARIABLE, PooledPostgres
 from tests.support.spreading import folder_of_run, folders_of
@@ -67,6 +68,11 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # Thousands of collected tests live until the end: the garbage collector need not walk through them
 # again and again, neither while they are collected nor afterwards.
 gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_to_make_long(items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

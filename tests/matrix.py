@@ -89,6 +89,8 @@ def _tested(server: Server) -> tuple[str, float, bool, str]:
             "2",
             "-k",
             server.tests,
+            "-m",
+            "not cluster",
             "tests/conformance",
             "tests/fundamentals",
         ],

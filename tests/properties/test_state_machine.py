@@ -17,7 +17,7 @@ CONFIRMING = {"default": settings(max_examples=12), "chaos": settings(max_exampl
 STEPS = {"default": 40, "chaos": 100}
 
 
-@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.timeout(600)  # twenty seconds alone, and ten times that beside many others
 def test_what_is_always_true_stays_true_whatever_happens(backend: Backend) -> None:
     profile = os.environ.get("HYPOTHESIS_PROFILE", "default")

@@ -6,8 +6,8 @@ To collect the tests of this tree takes nine seconds of CPU. Where each process 
 six processes take a minute of it. Here one process collects, forks the others, and reports what
 they tell it as if it had run the tests itself.
 
-Tests with the mark `long` come first: one that began as the last would keep the other core waiting.
-Each process has a stretch of the tests to begin with, and keeps their order, so that neighbours
+Tests with the mark `first` begin before all others: one that began as the last would keep the other
+core waiting. Each process has a stretch of the tests to begin with, and keeps their order, so that neighbours
 share their fixtures. A process that has nothing left takes the last half of the longest stretch.
 A test whose process dies has failed; another process goes on with the stretch.
 
@@ -53,7 +53,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
 
 
 @pytest.hookimpl(tryfirst=True)
