@@ -7,9 +7,9 @@ six processes take a minute of it. Here one process collects, forks the others, 
 they tell it as if it had run the tests itself.
 
 Tests with the mark `first` begin before all others: one that began as the last would keep the other
-core waiting. Each process has a stretch of the tests to begin with, and keeps their order, so that neighbours
-share their fixtures. A process that has nothing left takes the last half of the longest stretch.
-A test whose process dies has failed; another process goes on with the stretch.
+core waiting. Each process has a stretch of the tests to begin with, and keeps their order, so that
+neighbours share their fixtures. A process that has nothing left takes the last half of the longest
+stretch. A test whose process dies has failed; another process goes on with the stretch.
 
 Another command may run beside: one process that collects leaves a core idle. If that command fails,
 no more tests are run.
