@@ -93,7 +93,11 @@ STEPS = st.one_of(
     ),
     st.tuples(st.sampled_from(["pass time", *OPERATING]), st.just(""), number),
     st.tuples(st.sampled_from(["put", "take"]), st.sampled_from([*LIMITS]), number),
-    st.tuples(st.sampled_from(["override", "drain", "adjust"]), st.sampled_from(BUCKETS), number),
+    st.tuples(
+        st.sampled_from(["override", "inherit", "drain", "adjust"]),
+        st.sampled_from(BUCKETS),
+        number,
+    ),
 )
 Step = tuple[str, str | tuple[str, ...], int]
 Line = tuple[int, tuple[str, ...]]
@@ -114,6 +118,7 @@ class Walk:
     scene: Scene
     worker: WorkerId
     books: dict[str, Book]
+    defined: dict[str, Settings]
     waiting: dict[JobId, dict[str, int]] = field(default_factory=dict)
     priority: dict[JobId, int] = field(default_factory=dict)
     later: dict[JobId, tuple[dict[str, int], int]] = field(default_factory=dict)
@@ -136,7 +141,7 @@ class Walk:
                 await self.claim(n)
             case (("end" | "end spent"), str(how)):
                 await self.end(how, n, spent=n if word == "end spent" else None)
-            case (("put" | "take" | "override" | "drain" | "adjust"), str(name)):
+            case (("put" | "take" | "override" | "inherit" | "drain" | "adjust"), str(name)):
                 await getattr(self, word)(name, n)
             case _:
                 await self.move(word, n)
@@ -374,6 +379,7 @@ class Walk:
 
     async def put(self, limit: str, n: int) -> None:
         await self.scene.store.limits.put(limit, LIMITS[limit](n))
+        self.defined[limit] = LIMITS[limit](n)
         for book in self.books.values():
             if book.limit == limit and book.name not in self.own:
                 book.settings = LIMITS[limit](n)
@@ -383,6 +389,12 @@ class Walk:
         await self.scene.store.limits.override(limit, key, LIMITS[limit](n + 1))
         self.books[bucket].settings = LIMITS[limit](n + 1)
         self.own.add(bucket)
+
+    async def inherit(self, bucket: str, n: int) -> None:
+        limit, key = bucket.split(":")
+        await self.scene.store.limits.override(limit, key, None)
+        self.books[bucket].settings = self.defined[limit]
+        self.own.discard(bucket)
 
     async def drain(self, bucket: str, n: int) -> None:
         await self.scene.store.limits.drain({bucket: n * SHUT / 2})
@@ -415,7 +427,8 @@ async def walk(store: Store, clock: ManualClock, steps: list[Step]) -> None:
     for name, make in LIMITS.items():
         await store.limits.put(name, make(2))
     books = {name: Book(name, LIMITS[name.split(":")[0]](2)) for name in BUCKETS}
-    one = Walk(scene, await scene.hire(lease=10_000.0), books)
+    defined = {name: make(2) for name, make in LIMITS.items()}
+    one = Walk(scene, await scene.hire(lease=10_000.0), books, defined)
     for step in steps:
         await one.step(*step)
     await drained(one)
@@ -464,7 +477,7 @@ async def drained(one: Walk) -> None:
 
 MANY: list[Step] = [("enqueue", buckets, n) for buckets in PASSING for n in (1, 0)]
 """More of each kind than its limit lets begin."""
-RATE, METER, PURSE = ("rate:",), ("meter:",), ("purse:x", "purse:x/y")
+RATE, METER, PURSE, OTHER = ("rate:",), ("meter:",), ("purse:x", "purse:x/y"), PASSING[-1]
 ENQUEUE_RATE: Step = ("enqueue", RATE, 0)
 
 
@@ -505,6 +518,12 @@ ENQUEUE_RATE: Step = ("enqueue", RATE, 0)
     steps=[
         *(("put", "purse", 0), ("enqueue", PURSE, 1), ("enqueue", PURSE, 0)),
         *(("adjust", "purse:x", 2), CLAIM),
+    ]
+)
+@example(  # a level that loses its own amount holds nobody up any more
+    steps=[
+        *(("override", "purse:x", 1), ("enqueue", PURSE, 3), CLAIM, ("enqueue", OTHER, 3), CLAIM),
+        *(("inherit", "purse:x", 0), CLAIM),
     ]
 )
 def test_limits_of_every_kind_keep_their_promise(
