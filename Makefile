@@ -43,8 +43,8 @@ demo: $(READY) ## Watch jobs of every kind run on an embedded SQLite file
 test: $(READY) ## Run the check and every test but long, cluster, chaos, soak and bench
 	@$(PYTEST) --processes $(WORKERS) --beside '$(MAKE_COMMAND) --no-print-directory check' --durations=10 --durations-min=0.5 $(ARGS)
 
-long: $(READY) ## What make test does on one store or in small, on the others and in full
-	@$(PYTEST) --processes $(WORKERS) -m 'long and not chaos' --durations=10 --durations-min=0.5 $(ARGS)
+long: $(READY) ## Tests of whole workers on the stores that make test left out
+	@$(PYTEST) --processes $(WORKERS) -m 'long and not chaos and not cluster' --durations=10 --durations-min=0.5 $(ARGS)
 
 check: $(READY) ## Lint, formatting, strict types, import layers
 	@$(BIN)/ruff check --quiet .

@@ -29,8 +29,6 @@ from tests.support.crash_points import Program, Story, again_if_lost, sweep
 from tests.support.flows import Trip, Waits, any_of, ended, failed, new_flow
 from tests.support.formula import FlowModel
 
-pytestmark = pytest.mark.by_turns
-
 S = JobState
 
 

@@ -1,32 +1,37 @@
-"""Tests that need seconds for real processes run on one store each in `make test`, by turns.
+"""Tests of whole workers run on one store each in `make test`, by turns.
 
-Which store it is follows from the name of the test, so that every run asks the same, and each kind
-of store has its part of the tests. On the other stores they are `long`: `make long` runs them.
+What a worker, a client and a command do lies above the contract, and the suites of the contract run
+on every store. So a test of `tests/system` that could run on each of three stores runs on one of
+them, which follows from its name: every run asks the same, and each kind of store has its part of
+the tests. On the other stores the test is `long`: `make long` runs it there.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
+SYSTEM = Path(__file__).parents[1] / "system"
 STORES = ("sqlite-file", "postgres", "valkey")
 
 
 def leave_to_make_long(items: Iterable[pytest.Item]) -> None:
     for item in items:
         store = store_of(item)
-        if store is not None and item.get_closest_marker("by_turns") is not None:
-            name = item.nodeid.removesuffix("]").replace(store, "")
-            if store != STORES[zlib.crc32(name.encode()) % len(STORES)]:
-                item.add_marker(pytest.mark.long)
+        if store in STORES and SYSTEM in item.path.parents and store != turn_of(item.nodeid, store):
+            item.add_marker(pytest.mark.long)
 
 
-def store_of(item: pytest.Item) -> str | None:
-    """The store that a test is given; None if it chooses its own."""
-    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
-        return None
-    params = item.callspec.params
-    store = params.get("backend", params.get("shared_backend"))
-    return store if isinstance(store, str) else None
+def store_of(item: pytest.Item) -> object:
+    """The store that a test is given, if it does not choose one itself."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return params.get("backend", params.get("shared_backend"))
+
+
+def turn_of(test: str, store: str) -> str:
+    """The store on which `make test` runs a test, of which this is the name on one of them."""
+    name = test.replace(store, "")
+    return STORES[zlib.crc32(name.encode()) % len(STORES)]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from holdfast.app import App
 from holdfast.job.state import JobState
 from tests.support import books
 from tests.support.processes import Fleet
 from tests.support.program import brief, die, hog
 from tests.support.waiting import wait_until
-
-pytestmark = pytest.mark.by_turns
 
 LEASE = 1.0
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from datetime import timedelta
 
-import pytest
-
 from holdfast.app import App
 from holdfast.job.state import ENDED
 from holdfast.store.contract.measures import Grain, Step
@@ -17,8 +15,6 @@ from tests.support.diary import Entry
 from tests.support.killing import enqueue_briefs, kill_one_every, orphans_of
 from tests.support.processes import Fleet, Process
 from tests.support.waiting import wait_until
-
-pytestmark = pytest.mark.by_turns
 
 JOBS = 1_200
 MILLISECONDS = (20.0, 80.0)

@@ -24,8 +24,6 @@ from tests.support.real_worker import RealWorkers, real_workers, seconds_to_leav
 from tests.support.waiting import wait_until
 from tests.support.working import Shop
 
-pytestmark = pytest.mark.by_turns
-
 A_FEW_SECONDS = 10.0
 AT_ONCE = 5.0
 TERM = signal.SIGTERM

@@ -467,6 +467,12 @@ def test_the_advice_for_an_unknown_limit_can_be_typed(desk: Desk) -> None:
     assert "limit-unknown" not in desk.on_store("jobs", "explain", job, "--json").out
 
 
+def test_the_advice_for_a_limit_that_lets_nothing_pass_opens_it_for_all_keys(desk: Desk) -> None:
+    job = desk.seed(seeded)
+    desk.on_store("limits", "set", "tenant", "--most", "0")
+    assert "holdfast limits set tenant --most N" in desk.on_store("jobs", "explain", job).out
+
+
 def test_the_command_line_shows_and_changes_limits(desk: Desk) -> None:
     job = desk.seed(seeded)
     [shown] = desk.json("limits", "list")["limits"]

@@ -30,8 +30,6 @@ from tests.support.processes import Fleet
 from tests.support.waiting import wait_until
 from tests.support.working import Shop
 
-pytestmark = pytest.mark.by_turns
-
 
 @pytest.fixture
 async def scene(store: Store, clock: ManualClock) -> Scene:

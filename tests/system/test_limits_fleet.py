@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from holdfast.app import App
 from tests.support.limit_loads import (
     budget_balances,
@@ -14,8 +12,6 @@ from tests.support.limit_loads import (
 )
 from tests.support.processes import Fleet
 from tests.system.test_limits_kills import app, fleet
-
-pytestmark = pytest.mark.by_turns
 
 __all__ = ["app", "fleet"]
 

@@ -23,8 +23,6 @@ from tests.support.limit_kills import (
 from tests.support.limited import MOST
 from tests.support.processes import Fleet
 
-pytestmark = pytest.mark.by_turns
-
 SHORT = Size(keys=30, jobs=800, milliseconds=(10, 40), every=0.3, most_kills=2)
 
 

@@ -34,8 +34,6 @@ from tests.support.reconcile_scene import made
 from tests.support.waiting import wait_until
 from tests.support.working import ONCE, Shop
 
-pytestmark = pytest.mark.by_turns
-
 LEASE = 0.9
 JOBS = 24
 

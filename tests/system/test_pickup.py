@@ -11,14 +11,10 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
-import pytest
-
 from holdfast.app import App
 from tests.support.processes import Fleet
 from tests.support.program import brief
 from tests.support.waiting import slowness, wait_until
-
-pytestmark = pytest.mark.by_turns
 
 PATIENCE = 60.0
 """The test ends as soon as the promise has held. On a busy machine that takes long."""

@@ -30,8 +30,6 @@ from tests.support.rolling import rolling_restarts
 from tests.support.schedule_scene import QUEUE, TASK, Scene
 from tests.support.waiting import slowness, wait_until
 
-pytestmark = pytest.mark.by_turns
-
 ON_TIME = 0.25
 
 

@@ -201,7 +201,7 @@ async def test_a_queue_alone_has_all_shared_slots_that_nobody_may_claim(works: W
 @pytest.mark.parametrize(
     ("queues", "slots", "expected"),
     [
-        ({"a": Slots()}, None, "the number of slots that the queues with Slots share"),
+        ({"a": Slots()}, None, "the number that the queues with Slots share"),
         ({"a": 3}, 4, "no queue shares them"),
         ({"a": Slots(least=3), "b": Slots(least=2)}, 4, "at least 5: queues may always have 5"),
         ({"a": Slots(least=3), "b": Slots()}, 3, "at least 4: queues may always have 3"),

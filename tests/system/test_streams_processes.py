@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from holdfast.app import App
 from tests.support.following import Seen
 from tests.support.processes import Fleet
 from tests.support.program import talkative
 from tests.support.waiting import wait_until
-
-pytestmark = pytest.mark.by_turns
 
 JOBS, FRAMES, RATE = 4, 60, 100.0
 

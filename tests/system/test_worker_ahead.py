@@ -24,8 +24,6 @@ from tests.support.flaky import FlakyStore, Line
 from tests.support.waiting import slowness, wait_until
 from tests.support.working import ONCE, QUICK, Shop
 
-pytestmark = pytest.mark.by_turns
-
 SLOTS = 2
 
 

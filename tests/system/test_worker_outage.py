@@ -25,8 +25,6 @@ from tests.support.flaky import FlakyStore, Line
 from tests.support.waiting import wait_until
 from tests.support.working import ONCE, Shop
 
-pytestmark = pytest.mark.by_turns
-
 
 @pytest.fixture
 def line() -> Line:

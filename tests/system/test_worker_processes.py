@@ -17,8 +17,6 @@ from tests.support import process_handlers as handlers
 from tests.support.waiting import wait_until
 from tests.support.working import ONCE, QUICK, Shop
 
-pytestmark = pytest.mark.by_turns
-
 
 def is_gone(pid: int) -> bool:
     try:

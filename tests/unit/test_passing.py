@@ -13,7 +13,7 @@ from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions
 from holdfast.errors import BadArguments, BadOption
 from holdfast.job.line_rule import LineRule, Passing
-from holdfast.job.passing import Passed
+from holdfast.job.passing import Passed, checked_key, joined
 from holdfast.job.ties import Tie
 
 NOTHING: Any = None
@@ -93,3 +93,10 @@ def test_a_line_of_one_argument_is_named_by_it() -> None:
     rule = LineRule((BY_KEY,))
     assert rule.passed("t", {"key": "a"}) == ("tenant:a", None)
     assert "text or a whole number" in said(rule.passed, "t", {})
+
+
+def test_a_key_that_is_too_long_is_named_by_what_it_is_for() -> None:
+    with pytest.raises(BadOption, match=r"key of limit 'tenant' must be at most 200"):
+        joined(["tenant:" + checked_key("tenant", "x" * 201)])
+    with pytest.raises(BadOption, match=r"key of fairness \(fair=\) must be at most 200"):
+        joined([], fair="x" * 201)

@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.support.by_turns import STORES, turn_of
 from tests.support.source import ROOT
 from tests.support.spreading import SHARE, Stretches
 
@@ -119,3 +121,12 @@ def test_a_stretch_is_taken_in_order_and_another_one_from_its_middle() -> None:
     while (share := stretches.take(1))[0] >= 40:
         pass
     assert {*share} < {*range(30, 40)}, "the first of these are left to whose they are"
+
+
+def test_a_test_has_its_turn_on_one_store_and_each_store_has_its_part() -> None:
+    turns = Counter[str]()
+    for number in range(300):
+        chosen = {turn_of(f"test_x[{store}-{number}]", store) for store in STORES}
+        assert len(chosen) == 1, "from whichever store the name is"
+        turns.update(chosen)
+    assert min(turns[store] for store in STORES) > 80

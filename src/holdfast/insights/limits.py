@@ -187,7 +187,11 @@ def _used(bucket: BucketInfo) -> int:
 
 
 def _more(bucket: BucketInfo, settings: Settings) -> Action:
-    return _on(bucket, Verb.SET, "hard" if isinstance(settings, Budget) else "most")
+    """An amount for one key would open a limit that lets nothing pass for that key alone."""
+    amount = "hard" if isinstance(settings, Budget) else "most"
+    if bucket.override is None and not settings.largest:
+        return Action(Noun.LIMITS, Verb.SET, bucket.limit, value=amount)
+    return _on(bucket, Verb.SET, amount)
 
 
 def _shown(bucket: BucketInfo) -> str:

@@ -65,7 +65,8 @@ def checked_key(limit: str, key: object) -> str:
         if not CONTROL.search(key) and checks.is_encodable(key):
             return key
     expected = f"at most {LONGEST_KEY} characters of text, none of them a control character"
-    raise BadOption(f"key of limit {limit!r}", expected, key)
+    whose = "fairness (fair=)" if limit == _FAIR else f"limit {limit!r}"
+    raise BadOption(f"key of {whose}", expected, key)
 
 
 def path_of(bucket: str) -> tuple[str, ...]:

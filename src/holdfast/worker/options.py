@@ -150,12 +150,16 @@ def _require_pool(slots: int | None, queues: Mapping[str, int | Slots]) -> None:
     sharing = {queue: one for queue, one in queues.items() if isinstance(one, Slots)}
     if slots is None:
         for queue in sharing:
-            expected = "slots=…, the number of slots that the queues with Slots share"
+            expected = "slots=… (--slots N), the number that the queues with Slots share"
             raise BadOption(f"queue {queue!r}: Slots(…)", expected, "no slots")
         return
     checks.count("slots", slots)
     if not sharing:
-        raise BadOption("slots", "left out: no queue shares them (queues={'mail': Slots()})", slots)
+        expected = (
+            "left out, because no queue shares them: give queues their own (--queues mail:5), "
+            "or let them share (queues={'mail': Slots()}, --queues mail:0+1)"
+        )
+        raise BadOption("slots", expected, slots)
     least = sum(one.least for one in sharing.values())
     wanted = least + any(one.least == 0 for one in sharing.values())
     if slots < wanted:
