@@ -18,6 +18,7 @@ STEPS = {"default": 40, "chaos": 100}
 
 
 @pytest.mark.first
+@pytest.mark.by_turns
 @pytest.mark.timeout(600)  # twenty seconds alone, and ten times that beside many others
 def test_what_is_always_true_stays_true_whatever_happens(backend: Backend) -> None:
     profile = os.environ.get("HYPOTHESIS_PROFILE", "default")
