@@ -2,8 +2,8 @@
 
 The wheel is built and installed without a word of the source tree, into an environment that has
 what the wheel asks for and nothing else. The pages are then pasted word by word, on each
-kind of store. That starts many interpreters: `make test` pastes the README on SQLite, `make long` the
-README on servers and the first hour on SQLite, and `make chaos` the first hour on servers.
+kind of store. That starts many interpreters: `make test` pastes the README on SQLite, `make long`
+the README on servers and the first hour on SQLite, and `make chaos` the first hour on servers.
 """
 
 from __future__ import annotations
