@@ -78,9 +78,8 @@ class PostgresLimits:
             require_override(name, await _find(session, [name]), settings)
             text = None if settings is None else to_json(settings)
             await session.timed("limits/override", bucket, text)
-            if (
-                settings is None
-            ):  # the parent of a path holds nothing up without settings of its own
+            if settings is None:
+                # The parent of a path holds nothing up without settings of its own.
                 await session.fetch("limits/let_go_on", self._channel, bucket)
             await look_again(session, self._channel, buckets=[bucket])
             return (await _look(session, [bucket]))[0]
