@@ -15,7 +15,7 @@ UV    := $(shell command -v uv 2>/dev/null)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test long check format cluster matrix oldest chaos bench bench-check bench-peers soak clean
+.PHONY: help venv demo test long check format cluster matrix oldest chaos bench bench-check bench-count bench-peers soak clean
 
 help: ## Show this list
 	@echo "make TARGET [ARGS='...']"
@@ -77,6 +77,9 @@ bench: $(READY) ## Measure every workload on every store beside its raw floor
 
 bench-check: $(READY) ## Fail when a job takes 15% more processor time than recorded, or waits longer
 	@$(BIN)/python -m bench.guard $(ARGS)
+
+bench-count: $(READY) ## Count the instructions that a plain job costs its worker (needs valgrind)
+	@$(BIN)/python -m bench.instructions $(ARGS)
 
 bench-peers: $(READY) ## Measure beside other queues, each in a virtual environment of its own
 	@$(BIN)/python -m bench --peers $(ARGS)
