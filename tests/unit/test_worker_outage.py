@@ -36,6 +36,13 @@ def test_a_verb_that_is_not_asked_any_more_keeps_no_outage_going() -> None:
     assert names(told) == ["unavailable", "back"]
 
 
+def test_a_verb_waits_two_seconds_at_most_however_long_the_outage() -> None:
+    outage = Outage(Events())
+    for _ in range(100):
+        outage.failed("finish", GONE)
+        assert outage.wait() <= 2.0
+
+
 async def test_a_verb_that_works_again_makes_the_others_try() -> None:
     outage = Outage(Events())
     for _ in range(12):

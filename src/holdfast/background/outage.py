@@ -16,7 +16,8 @@ from holdfast.events import Events
 from holdfast.job.text import describe
 
 FIRST_WAIT_SECONDS = 0.05
-LONGEST_WAIT_SECONDS = 5.0
+LONGEST_WAIT_SECONDS = 2.0
+"""A store that is back is used again within this time, however long it was away."""
 
 
 class Outage:

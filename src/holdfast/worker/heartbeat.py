@@ -25,6 +25,10 @@ from holdfast.worker.rescue import Rescue
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watchdog import Frozen, Watchdog
 
+LONGEST_REPEAT_SECONDS = 1.5
+"""A beat that failed is repeated after a tenth of the lease, and after this time at the latest: a
+store that is back prolongs the lease soon, however long the lease is."""
+
 
 class BeatListener(Protocol):
     """Whose heart beats (`Identity`)."""
@@ -163,11 +167,12 @@ class Heartbeat:
                     await self._beat(await self._opened(store))
             except Exception as error:  # noqa: BLE001 - no error may end the heartbeats
                 self._failed(error)
-                wait = self._lease / 10
+                wait = min(self._lease / 10, LONGEST_REPEAT_SECONDS)
             else:
+                # Never back to back, also while a name that the store forgot is being renewed.
                 wait = self._lease / 3 - (time.monotonic() - self.last_beat)
-            # Never back to back, also while a name that the store forgot is being renewed.
-            await self._pause(max(wait, self._lease / 10))
+                wait = max(wait, self._lease / 10)
+            await self._pause(wait)
         await self._stop.wait()
 
     async def _give_up(self, store: Store, frozen: Frozen) -> None:

@@ -14,6 +14,7 @@ LOOK_AT_SESSIONS_OR_PLANS = {
     "test_old_snapshots",
     "test_plans",
     "test_pool",
+    "test_read_only",
     "test_settling",
     "test_worker_connections",
 }

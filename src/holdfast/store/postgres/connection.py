@@ -18,7 +18,7 @@ import asyncpg
 from holdfast.clock import Clock
 from holdfast.errors import StoreFull, StoreUnavailable
 from holdfast.store.postgres.array_types import tell_array_types
-from holdfast.store.postgres.errors import COLLISION, connection_lost, translated
+from holdfast.store.postgres.errors import COLLISION, needs_new_connection, translated
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.pool import Connection, Pool, Record
 from holdfast.store.postgres.scripts import load_scripts
@@ -141,7 +141,7 @@ class Connections:
         self, work: Callable[[Connection], Awaitable[Answer]], transaction: bool, again: bool
     ) -> Answer:
         """Work that collided with another transaction is done again. So is, once, work that met a
-        connection which had died while it was idle."""
+        connection which had died while it was idle, or whose session takes no writes."""
         stale_allowed = again
         for collisions in range(COLLISIONS_TOLERATED + 1):
             try:
@@ -149,7 +149,7 @@ class Connections:
             except COLLISION:
                 await asyncio.sleep(random.random() * COLLISION_PAUSE_SECONDS * 2**collisions)
             except Exception as error:
-                if not (stale_allowed and connection_lost(error)):
+                if not (stale_allowed and needs_new_connection(error)):
                     self._raise_known(error)
                     raise
                 stale_allowed = False

@@ -76,7 +76,18 @@ _BAD_SETTING = (
 )
 
 
-def connection_lost(error: Exception) -> bool:
+def needs_new_connection(error: Exception) -> bool:
+    """Whether the same call may succeed on a new connection, and never will on this one.
+
+    The connection is gone, or its session takes no writes. A session keeps the
+    `default_transaction_read_only` that its database had when it was opened, and after a failover
+    a connection may still lead to the server that was demoted. Only a new connection shows whether
+    writes are taken by now.
+    """
+    return isinstance(error, asyncpg.ReadOnlySQLTransactionError) or _connection_lost(error)
+
+
+def _connection_lost(error: Exception) -> bool:
     """Whether the connection itself is gone, not the server or the statement."""
     if isinstance(error, TimeoutError) or is_of_pooler(error):
         return False

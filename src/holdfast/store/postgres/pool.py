@@ -6,6 +6,10 @@ reset it, costs the client as much as all the rest. Verbs leave nothing in a ses
 nothing to reset. If a verb ends by anything other than a server response (timeout, cancellation,
 lost socket), the state of its connection is unknown, so the connection is closed.
 
+Where one connection is of no more use, because it was lost or because its session takes no writes,
+the others were most likely opened to the same server in the same state. So the pool closes all of
+them: the idle ones at once, those in use when they are given back.
+
 A server has room for a hundred connections by default, and a fleet shares it with everybody else.
 So a verb that finds all connections busy first waits a moment for one of them, which comes sooner
 than a new one. Only where verbs wait again and again is a further connection opened. A connection
@@ -22,7 +26,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import asyncpg
 
-from holdfast.store.postgres.errors import connection_lost
+from holdfast.store.postgres.errors import needs_new_connection
 
 ACQUIRE_TIMEOUT = 15.0
 CLOSE_TIMEOUT = 5.0
@@ -52,6 +56,7 @@ class Pool:
         self._most = most
         self._idle: list[tuple[Connection, float]] = []
         self._busy: set[Connection] = set()
+        self._doubtful: set[Connection] = set()  # of the busy ones: not to be used again
         self._waiting: deque[asyncio.Future[Connection]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._count = 0  # of connections, with those that are being opened or closed
@@ -172,18 +177,21 @@ class Pool:
     # Taking back and closing -----------------------------------------------------------------
 
     def _take_back(self, connection: Connection, error: BaseException) -> None:
-        """After a lost connection the idle ones are dropped too: the server is gone, or was."""
-        if isinstance(error, asyncpg.PostgresError) and not connection_lost(error):
+        """A statement that the server refused does no harm to the connection."""
+        is_spent = isinstance(error, Exception) and needs_new_connection(error)
+        if isinstance(error, asyncpg.PostgresError) and not is_spent:
             self._give_back(connection)
             return
         self._close_soon(connection)
-        if isinstance(error, Exception) and connection_lost(error):
+        if is_spent:
+            self._doubtful |= self._busy
             idle, self._idle = self._idle, []
             for other, _ in idle:
                 self._drop(other)
 
     def _give_back(self, connection: Connection) -> None:
-        if connection.is_closed() or connection.is_in_transaction():
+        is_unusable = connection.is_closed() or connection.is_in_transaction()
+        if is_unusable or connection in self._doubtful:
             self._close_soon(connection)
             return
         self._busy.discard(connection)
@@ -218,6 +226,7 @@ class Pool:
             await _close(connection)
         finally:
             self._busy.discard(connection)
+            self._doubtful.discard(connection)
             self._one_fewer()
             self._open_for_waiters()
 

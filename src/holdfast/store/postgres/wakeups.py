@@ -47,7 +47,10 @@ class _Ear:
         await self._connection.remove_listener(channel, self._notified)
 
     async def ask(self) -> None:
-        await self._connection.fetch(self._ping)
+        """A server that takes no writes sends no notification: after a failover it is another
+        server that does, and only a new connection leads there."""
+        if not await self._connection.fetch(self._ping):
+            raise ConnectionError("the server takes no writes")
 
     def cut(self) -> None:
         self._connection.terminate()

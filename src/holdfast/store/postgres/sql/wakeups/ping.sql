@@ -1,1 +1,1 @@
-select 1
+select 1 where current_setting('transaction_read_only') = 'off'
