@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from holdfast.flow.model import FlowState, Mending, Reopening
+import msgspec
+
+from holdfast.flow.drift import drift_of
+from holdfast.flow.graph import Graph, encode_graph
+from holdfast.flow.ids import new_node_id
+from holdfast.flow.model import FlowState, Grown, Growth, Mending, NewNode, Reopening
+from holdfast.flow.reopening import plan_retry
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
-from tests.conformance.builders import FAILED, RETURNED, Scene
+from tests.conformance.builders import FAILED, RETURNED, Scene, new_job
 from tests.support.flows import Trip, any_of, gates_of, new_flow
 
 
@@ -193,3 +199,78 @@ async def test_a_node_that_runs_again_begins_without_steps(scene: Scene) -> None
     scene.clock.advance(400 * 86_400)
     assert await scene.store.flows.prune(10) == 1
     assert await scene.store.steps.load(list(trip.ids.values())) == {}
+
+
+async def grown_by_a(trip: Trip, *names: str) -> None:
+    """The running node `a` adds these nodes, each a sink, before `c`."""
+    [by] = await trip.scene.store.jobs.live([trip.ids["a"]])
+    trip.ids |= {name: new_node_id(trip.id) for name in names}
+    nodes = tuple(
+        NewNode(name, new_job(id=trip.ids[name], ties=int(Tie.NODE)), is_sink=True)
+        for name in names
+    )
+    gates = {trip.ids["c"]: gates_of(list(names), trip.ids)}
+    graph = encode_graph(nodes, gates, by=by.id)
+    growth = Growth(flow=trip.id, by=by.id, fence=by.fence, nodes=nodes, gates=gates, graph=graph)
+    assert await trip.scene.store.flows.extend([growth]) == [Grown.GROWN]
+
+
+async def plan_of(trip: Trip, *names: str, cascade: bool = False) -> Reopening:
+    graph = Graph(await trip.scene.store.flows.graph(trip.id))
+    nodes = [*(await trip.nodes()).values()]
+    return plan_retry(await trip.info(), graph, nodes, names, cascade=cascade).reopening
+
+
+async def test_nodes_that_are_added_anew_are_removed_with_all_that_is_theirs(scene: Scene) -> None:
+    flows = scene.store.flows
+    trip = await Trip.begin(scene, {"a": [], "c": ["a"]})
+    await trip.claim()
+    await grown_by_a(trip, "x", "y")
+    await trip.end("a")
+    await trip.claim()
+    [x] = await scene.store.jobs.live([trip.ids["x"]])
+    step = StepRecord(x.id, x.fence, "pay", 1)
+    await scene.store.steps.record([step])
+    await trip.end("x")
+    await trip.end("y", end=FAILED)
+    info = await trip.info()
+    assert (info.state, info.total, info.failed) == (FlowState.FAILED, 4, 2)
+    plan = await plan_of(trip, "a", cascade=True)
+    assert set(plan.removed) == {trip.ids["x"], trip.ids["y"]}
+    assert await flows.reopen([plan]) == [trip.id]
+    assert await trip.states() == {"a": "ready", "c": "blocked"}
+    info = await trip.info()
+    assert (info.state, info.total, info.open, info.failed) == (FlowState.RUNNING, 2, 2, 0)
+    gone = [trip.ids["x"], trip.ids["y"]]
+    assert await scene.store.jobs.get(gone) == []
+    assert await scene.store.steps.load(gone) == {}
+    graph = Graph(await flows.graph(trip.id))
+    assert set(graph.nodes) == {"a", "c"}
+    assert drift_of(info, graph, [*(await trip.nodes()).values()]) == []
+    await trip.claim()
+    await grown_by_a(trip, "x")
+    await trip.end("a")
+    assert await trip.state("c") is JobState.BLOCKED
+    await trip.end("x")
+    await trip.end("c")
+    info = await trip.info()
+    assert (info.state, info.total, info.failed) == (FlowState.SUCCEEDED, 3, 0)
+    assert await scene.store.telemetry.recount() == []
+    scene.clock.advance(400 * 86_400)
+    assert await flows.prune(10) == 1
+    assert await scene.store.telemetry.recount() == []
+
+
+async def test_nothing_runs_again_while_a_node_to_remove_is_live(scene: Scene) -> None:
+    flows = scene.store.flows
+    trip = await Trip.begin(scene, {"a": [], "c": ["a"]})
+    await trip.claim()
+    await grown_by_a(trip, "x", "y")
+    await trip.end("a", "x")
+    await trip.end("y", end=FAILED)
+    plan = await plan_of(trip, "a", cascade=True)
+    assert await flows.reopen([await plan_of(trip, "y")]) == [trip.id]
+    late = msgspec.structs.replace(plan, epoch=(await trip.info()).epoch)
+    before = (await trip.info(), await trip.nodes(), await flows.graph(trip.id))
+    assert await flows.reopen([late]) == []
+    assert (await trip.info(), await trip.nodes(), await flows.graph(trip.id)) == before

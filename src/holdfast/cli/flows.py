@@ -154,5 +154,11 @@ async def retry_flow(
         plan = await client.flows.retry(
             flow_id, *nodes, cascade=cascade, dry_run=dry_run, by=session.by
         )
-    document = {"again": plan.again, "wait": plan.wait, "kept": plan.kept, "dry_run": dry_run}
+    document = {
+        "again": plan.again,
+        "wait": plan.wait,
+        "anew": plan.anew,
+        "kept": plan.kept,
+        "dry_run": dry_run,
+    }
     session.answer(document, lambda: draw_plan(plan, dry_run))

@@ -190,4 +190,7 @@ def draw_plan(plan: RetryPlan, dry_run: bool) -> Iterator[RenderableType]:
     yield f"{verb} again: {', '.join(plan.again) or 'no node'}"
     if plan.wait:
         yield f"{'would wait' if dry_run else 'wait'} for them: {', '.join(plan.wait)}"
+    if plan.anew:
+        removed = "would be removed and added" if dry_run else "removed and added"
+        yield f"{removed} anew: {', '.join(plan.anew)}"
     yield f"kept: {counted(len(plan.kept), 'node')} that succeeded"

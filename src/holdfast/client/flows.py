@@ -208,8 +208,10 @@ class FlowVerbs:
         by: str | None = None,
     ) -> RetryPlan:
         """Run nodes again: those named, or those that failed. What was skipped because of them
-        waits for them again; what succeeded is kept, unless `cascade` runs it again too. Returns
-        what is run again, also with `dry_run`, which changes nothing."""
+        waits for them again; what succeeded is kept, unless `cascade` runs it again too. If the
+        arguments of a map may be others then, its elements are removed, and it makes new ones; so
+        is what a node has added with `ctx.flow`. Returns what is run again, also with `dry_run`,
+        which changes nothing."""
         flow = await self.get(flow_id)
         plan = plan_retry(
             flow, await self.graph(flow.id), await self.nodes(flow.id), nodes, cascade=cascade
@@ -225,6 +227,8 @@ class FlowVerbs:
         if not plan.again:
             raise Refused(f"flow {flow.id} has no node that failed: name the nodes to run again")
         value = {"nodes": list(plan.again[:NODES_NAMED])}
+        if plan.anew:
+            value["removed"] = list(plan.anew[:NODES_NAMED])
         on = (Noun.FLOWS, Verb.RETRY, flow.id)
         async with self._acts.act(self._store, by, *on, value=value) as act:
             if not await self._store.flows.reopen([plan.reopening], by):

@@ -99,7 +99,7 @@ class GrowingFlow(FlowBuilder):
         """What is new to the flow. What a kept node comes before waits for it already."""
         by = self._ctx.job
         ids: dict[Node[Any], JobId] = {
-            node: JobId(found.nodes.get(node.name) or added_id(by.id, node.name))
+            node: JobId(found.nodes.get(node.name) or added_id(by.id, node.name, found.anew))
             for node in (*self._nodes, *self._known.values())
         }
         new = [node for node in self._nodes if node.name not in found.nodes]
@@ -122,8 +122,8 @@ class GrowingFlow(FlowBuilder):
     def _made(
         self, flow: FlowId, nodes: tuple[NewNode, ...], gates: dict[JobId, tuple[NewGate, ...]]
     ) -> Growth:
-        ctx, graph = self._ctx, encode_graph(nodes, gates)
-        by, fence = ctx.job.id, ctx.fence
+        by, fence = self._ctx.job.id, self._ctx.fence
+        graph = encode_graph(nodes, gates, by=by)
         return Growth(flow=flow, by=by, fence=fence, nodes=nodes, gates=gates, graph=graph)
 
     def _granted(self, answer: Answer, kind: type[A]) -> A:

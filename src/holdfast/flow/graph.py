@@ -6,6 +6,7 @@ longer needs, which nodes a retry re-opens, and what the counts of the gates sho
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -34,18 +35,18 @@ class GraphNode(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 class GraphElements(msgspec.Struct, frozen=True, omit_defaults=True):
     """Elements of a map that were added together, without their names and ids, which follow from
-    the map's. `behind`: the nodes that got a gate which needs all of them."""
+    the map's. `behind`: the nodes that got a gate which needs all of them. `anew`: how often
+    elements of the map had been removed before."""
 
     map: str
-    by: JobId
     task: str
     first: int
     count: int
     behind: dict[JobId, Losers] = {}
+    anew: int = 0
 
-    @property
-    def ids(self) -> list[JobId]:
-        return element_ids(self.by, range(self.first, self.first + self.count))
+    def ids(self, by: JobId) -> list[JobId]:
+        return element_ids(by, range(self.first, self.first + self.count), self.anew)
 
     @property
     def names(self) -> list[str]:
@@ -54,12 +55,18 @@ class GraphElements(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class GraphText(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is written at the start, and with each growth: new nodes, further gates of nodes that
-    were there, elements of a map, and the node whose result is the flow's."""
+    were there, elements of a map, and the node whose result is the flow's. `by` is the node that
+    added them; at the start nobody did.
+
+    A retry that lets nodes add anew what they have added writes these nodes as `removed`: what they
+    added before is no part of the graph from then on."""
 
     nodes: tuple[GraphNode, ...] = ()
     gates: Gates = {}
     returns: str | None = None
     elements: GraphElements | None = None
+    by: JobId | None = None
+    removed: tuple[JobId, ...] = ()
 
 
 _encoder = msgspec.json.Encoder()
@@ -76,17 +83,18 @@ def encode_graph(
     *,
     returns: str | None = None,
     made_by: str | None = None,
+    by: JobId | None = None,
 ) -> str:
     written = [
         GraphNode(node.name, node.job.id, node.job.task, node.gates, made_by, node.undo)
         for node in nodes
     ]
-    return encode_text(GraphText(tuple(written), dict(gates or {}), returns))
+    return encode_text(GraphText(tuple(written), dict(gates or {}), returns, by=by))
 
 
 def encode_elements(new: NewElements, by: JobId) -> str:
-    told = GraphElements(new.map, by, new.like.task, new.first, len(new.args), new.behind)
-    return encode_text(GraphText(elements=told))
+    told = GraphElements(new.map, new.like.task, new.first, len(new.args), new.behind, new.anew)
+    return encode_text(GraphText(elements=told, by=by))
 
 
 def gates_behind(jobs: Sequence[JobId], behind: Mapping[JobId, Losers]) -> Gates:
@@ -99,21 +107,49 @@ class Graph:
     """The whole graph of a flow, as it has grown so far."""
 
     def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = tuple(texts)
+        all_written = tuple(map(decode_graph, self._texts))
+        self._removals = Counter(job for written in all_written for job in written.removed)
         self.nodes: dict[str, GraphNode] = {}
         self.returns: str | None = None
         self._more: dict[JobId, list[NewGate]] = {}
-        for text in texts:
-            written = decode_graph(text)
+        self._added: dict[JobId, list[JobId]] = {}
+        self._held_up: dict[JobId, set[JobId]] = {}
+        for written in _standing(all_written):
+            added = [node.job for node in written.nodes]
             for node in written.nodes:
                 self.nodes.setdefault(node.name, node)
             self._add_gates(written.gates)
-            if written.elements is not None:
-                self._add_elements(written.elements)
+            if written.elements is not None and written.by is not None:
+                added = written.elements.ids(written.by)
+                self._add_elements(written.elements, added)
+            if written.by is not None:
+                self._added.setdefault(written.by, []).extend(added)
+                behind = () if written.elements is None else written.elements.behind
+                self._held_up.setdefault(written.by, set()).update(written.gates, behind)
             self.returns = written.returns or self.returns
         self.names: dict[JobId, str] = {node.job: name for name, node in self.nodes.items()}
 
-    def _add_elements(self, told: GraphElements) -> None:
-        ids = told.ids
+    def without_added_by(self, jobs: Iterable[JobId], gates: Gates) -> tuple[Graph, str]:
+        """The graph when all that these nodes have added is removed and nodes that are left have
+        these further gates, and the text that says so."""
+        text = encode_text(GraphText(gates=gates, removed=tuple(sorted(jobs))))
+        return Graph([*self._texts, text]), text
+
+    def added_by(self, job: JobId) -> list[JobId] | None:
+        """The nodes that a node has added to its flow. It may have added nothing but gates; None if
+        it has added nothing at all."""
+        return self._added.get(job)
+
+    def held_up_by(self, job: JobId) -> set[JobId]:
+        """The nodes that were there already, and that a node has let wait for what it added."""
+        return self._held_up.get(job, set())
+
+    def times_removed(self, job: JobId) -> int:
+        """How often all that a node had added was removed, so that it adds anew."""
+        return self._removals[job]
+
+    def _add_elements(self, told: GraphElements, ids: Sequence[JobId]) -> None:
         for name, job in zip(told.names, ids, strict=True):
             self.nodes.setdefault(name, GraphNode(name, job, told.task, map=told.map))
         self._add_gates(gates_behind(ids, told.behind))
@@ -138,6 +174,17 @@ class Graph:
             for upstream in self.upstreams(job):
                 found.setdefault(upstream, set()).add(job)
         return found
+
+
+def _standing(texts: Sequence[GraphText]) -> list[GraphText]:
+    """Those that nothing written later has removed."""
+    gone: set[JobId] = set()
+    found: list[GraphText] = []
+    for written in reversed(texts):
+        if written.by not in gone:
+            found.append(written)
+        gone.update(written.removed)
+    return found[::-1]
 
 
 def require_no_cycle(waits_for: Mapping[str, Iterable[str]]) -> None:

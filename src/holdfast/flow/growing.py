@@ -70,20 +70,20 @@ _encoder = msgspec.json.Encoder()
 
 
 def growths(
-    plan: MapPlan, items: Sequence[str], flow: FlowId, by: JobId, fence: int
+    plan: MapPlan, items: Sequence[str], flow: FlowId, by: JobId, fence: int, anew: int = 0
 ) -> Iterator[Growth]:
     """What the map adds to its flow, in bites: elements, each bite with the gates behind it. A node
     that needs only a part of the elements waits for all of them at one gate, which comes last.
-    `items` are JSON."""
+    `items` are JSON; `anew` is how often elements of the map have been removed."""
     like, before = _like(plan, by), _before_item(plan)
     whole = {join.node: join.losers for join in plan.joins if join.share == 1.0}
     for first in range(0, len(items), ELEMENTS_AT_ONCE):
         bite = items[first : first + ELEMENTS_AT_ONCE]
         args = tuple([f"{before}{item}}}" for item in bite])
-        new = NewElements(plan.name, first, like, args, not plan.joins, whole)
+        new = NewElements(plan.name, first, like, args, not plan.joins, whole, anew)
         yield _growth(new, flow, by, fence)
     shares = [join for join in plan.joins if join.share != 1.0]
-    yield from _each_gate(_gates(shares, range(len(items)), by), flow, by, fence)
+    yield from _each_gate(_gates(shares, range(len(items)), by, anew), flow, by, fence)
 
 
 def apart(growth: Growth, elements: NewElements) -> Iterator[Growth]:
@@ -91,7 +91,7 @@ def apart(growth: Growth, elements: NewElements) -> Iterator[Growth]:
     keeps neither the elements nor the other gates from being added."""
     flow, by, fence = growth.flow, growth.by, growth.fence
     yield _growth(msgspec.structs.replace(elements, behind={}), flow, by, fence)
-    gates = gates_behind(element_ids(by, elements.indexes), elements.behind)
+    gates = gates_behind(element_ids(by, elements.indexes, elements.anew), elements.behind)
     yield from _each_gate(gates, flow, by, fence)
 
 
@@ -101,7 +101,7 @@ def _growth(new: NewElements, flow: FlowId, by: JobId, fence: int) -> Growth:
 
 def _each_gate(gates: Gates, flow: FlowId, by: JobId, fence: int) -> Iterator[Growth]:
     for node, some in gates.items():
-        graph = encode_graph((), {node: some})
+        graph = encode_graph((), {node: some}, by=by)
         yield Growth(flow=flow, by=by, fence=fence, gates={node: some}, graph=graph)
 
 
@@ -143,8 +143,8 @@ def _before_item(plan: MapPlan) -> str:
     return _encoder.encode({**shared, plan.over: NULL}).decode().removesuffix("null}")
 
 
-def _gates(joins: Sequence[Join], indexes: range, by: JobId) -> Gates:
+def _gates(joins: Sequence[Join], indexes: range, by: JobId, anew: int) -> Gates:
     """A gate before each of these nodes, which waits for these elements."""
-    edges = tuple(map(NewEdge, element_ids(by, indexes))) if joins else ()
+    edges = tuple(map(NewEdge, element_ids(by, indexes, anew))) if joins else ()
     needs = {join: math.ceil(join.share * len(edges)) for join in joins}
     return {join.node: (NewGate(need, edges, join.losers),) for join, need in needs.items() if need}

@@ -38,10 +38,14 @@ class Each(msgspec.Struct, frozen=True, tag="each"):
 
 class Mapped(msgspec.Struct, frozen=True, tag="mapped"):
     """The results of all elements of a map, in their order. `job` is the node that made them, whose
-    result is their number."""
+    result is a `MapResult`."""
 
     job: JobId
 
+
+MapResult = int | tuple[int, int]
+"""What a map comes to: how many elements it has. If elements of it have been removed before, it
+says also how often."""
 
 Source = Result | Winner | Each | Mapped
 Path = tuple[str | int, ...]
@@ -65,7 +69,7 @@ class Given(msgspec.Struct):
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(tuple[Input, ...])
-_number = msgspec.json.Decoder(int)
+_map_result: msgspec.json.Decoder[MapResult] = msgspec.json.Decoder(MapResult)
 _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
 NULL_TEXT = "null"
 NULL = msgspec.Raw(b"null")
@@ -79,9 +83,10 @@ def decode_inputs(text: str | None) -> tuple[Input, ...]:
     return () if text is None else _decoder.decode(text)
 
 
-def added_id(by: JobId, name: str) -> JobId:
-    """The id of a node that a running node adds to its flow under this name."""
-    return _id_made_by(by, f"node {name}")
+def added_id(by: JobId, name: str, anew: int = 0) -> JobId:
+    """The id of a node that a running node adds to its flow under this name. `anew`: how often what
+    it had added was removed."""
+    return _id_made_by(by, f"node {anew} {name}")
 
 
 def _id_made_by(job: JobId, what: str) -> JobId:
@@ -128,7 +133,17 @@ def only_results(inputs: Sequence[Input]) -> list[JobId] | None:
 def elements(inputs: Sequence[Input], results: Mapping[JobId, str]) -> dict[JobId, list[JobId]]:
     """The elements of each map among these inputs, once the results of the maps are known."""
     maps = {one.source.job for one in inputs if isinstance(one.source, Mapped)}
-    return {job: element_ids(job, range(_number.decode(results.get(job, "0")))) for job in maps}
+    return {job: _elements_of(job, results.get(job, "0")) for job in maps}
+
+
+def map_result(count: int, anew: int) -> MapResult:
+    return (count, anew) if anew else count
+
+
+def _elements_of(job: JobId, result: str) -> list[JobId]:
+    told = _map_result.decode(result)
+    count, anew = (told, 0) if isinstance(told, int) else told
+    return element_ids(job, range(count), anew)
 
 
 def splice(arguments: str, inputs: Sequence[Input], given: Given) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from holdfast.flow.elements import element_ids, element_names
-from holdfast.flow.graph import GraphText, decode_graph, encode_graph, encode_text, gates_behind
+from holdfast.flow.graph import decode_graph, encode_graph, encode_text, gates_behind
 from holdfast.flow.inputs import decode_inputs, encode_inputs, renamed
 from holdfast.flow.model import Growth, NewGate, NewNode
 from holdfast.job.ids import JobId
@@ -26,13 +26,13 @@ def written_out(growth: Growth) -> Growth:
     new = growth.elements
     if new is None:
         return growth
-    ids = element_ids(growth.by, new.indexes)
+    ids = element_ids(growth.by, new.indexes, new.anew)
     nodes = tuple(
         NewNode(name, _replace(new.like, id=job, args=args), is_sink=new.is_sink)
         for name, job, args in zip(element_names(new.map, new.indexes), ids, new.args, strict=True)
     )
     gates = gates_behind(ids, new.behind)
-    graph = encode_graph(nodes, gates, made_by=new.map)
+    graph = encode_graph(nodes, gates, made_by=new.map, by=growth.by)
     return _replace(growth, nodes=nodes, gates=gates, graph=graph, elements=None)
 
 
@@ -89,4 +89,4 @@ def _graph(text: str, ids: Mapping[JobId, JobId]) -> str:
         for node in written.nodes
         if node.job not in ids
     )
-    return encode_text(GraphText(nodes, _further(written.gates, ids), written.returns))
+    return encode_text(_replace(written, nodes=nodes, gates=_further(written.gates, ids)))

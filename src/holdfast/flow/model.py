@@ -216,7 +216,7 @@ class NewElements(msgspec.Struct, frozen=True):
     """Some elements of a map: nodes that differ in their arguments alone. Their names and ids
     follow from the name and the id of the map (`holdfast.flow.elements`). `like` is the job of each
     of them, but for its id and arguments. Each node of `behind` gets a gate that needs all of
-    them."""
+    them. `anew`: how often elements of the map have been removed before."""
 
     map: str
     first: int
@@ -224,6 +224,7 @@ class NewElements(msgspec.Struct, frozen=True):
     args: tuple[str, ...]
     is_sink: bool = False
     behind: dict[JobId, Losers] = {}
+    anew: int = 0
 
     @property
     def indexes(self) -> range:
@@ -257,13 +258,17 @@ class Grown(StrEnum):
 class Reopening(msgspec.Struct, frozen=True, kw_only=True):
     """Ended nodes that are to run again: those in `ready` at once, those in `blocked` when their
     gates are met. `counted_anew` are nodes that are blocked still and wait for such a node: its
-    end no longer counts at their gates. It applies only while the flow's epoch is `epoch`."""
+    end no longer counts at their gates. `removed` are ended nodes that one of these has added to
+    the flow and will add anew; `graph` says so as JSON. It applies only while the flow's epoch is
+    `epoch`."""
 
     flow: FlowId
     epoch: int
     ready: tuple[JobId, ...]
     blocked: dict[JobId, tuple[NewGate, ...]] = {}
     counted_anew: dict[JobId, tuple[NewGate, ...]] = {}
+    removed: tuple[JobId, ...] = ()
+    graph: str = ""
 
 
 class Mending(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,9 @@
-"""What a retry of a flow runs again. Pure, so that it can be shown before it is done."""
+"""What a retry of a flow runs again. Pure, so that it can be shown before it is done.
+
+A node may have added others to the flow: a map its elements, a handler what it wrote down with
+`ctx.flow`. When such a node runs again with other arguments, what it added before is removed, with
+all that was added from there in turn, and the node adds it anew.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ import msgspec
 
 from holdfast.errors import BadFlow
 from holdfast.flow.graph import Graph
-from holdfast.flow.model import FlowInfo, NodeInfo, Reopening
+from holdfast.flow.model import FlowInfo, NewEdge, NewGate, NodeInfo, Reopening
 from holdfast.job.ids import JobId
 from holdfast.job.state import ENDED, JobState
 
@@ -17,11 +22,12 @@ FAILED = frozenset({S.FAILED, S.EXPIRED, S.CANCELLED})
 
 
 class RetryPlan(msgspec.Struct, frozen=True):
-    """The nodes that will run again, those that will wait for them, and those that are kept, by
-    name."""
+    """The nodes that will run again, those that will wait for them, those that are removed and
+    added anew, and those that are kept, by name."""
 
     again: tuple[str, ...]
     wait: tuple[str, ...]
+    anew: tuple[str, ...]
     kept: tuple[str, ...]
     reopening: Reopening
 
@@ -34,9 +40,10 @@ def plan_retry(
     *,
     cascade: bool = False,
 ) -> RetryPlan:
-    """The named nodes, or those that failed, run again with fresh attempts. Their descendants that
-    were skipped or failed wait for them again. A descendant that succeeded is kept, unless
-    `cascade` runs it again too."""
+    """The named nodes, or those that failed, run again with fresh attempts, but for those of them
+    that wait for others of them. Their descendants that were skipped or failed wait for them again.
+    A descendant that succeeded is kept, unless `cascade` runs it again too. What was added to the
+    flow by a node that waits again, or by a named one with `cascade`, is removed."""
     by_name = {node.name: node for node in nodes}
     unknown = sorted(set(names) - by_name.keys())
     if unknown:
@@ -49,44 +56,144 @@ def plan_retry(
     if live:
         state = states[by_name[live[0]].job_id]
         raise BadFlow(f"node {live[0]!r} is {state}: only nodes that have ended run again")
-    behind = _descendants(graph, chosen, states, cascade) - chosen
-    blocked = {job: graph.gates_of(job) for job in sorted(behind)}
+    spread = _Spread(graph, states, chosen, cascade=cascade)
+    removed, behind = spread.removed, spread.behind
+    chosen -= removed | behind
+    _require_ended(graph, removed, states)
     waiting = graph.downstreams()
+    _require_nobody_has_begun(graph, waiting, chosen | behind | removed, states)
+    left, text = graph, ""
+    if spread.growers:
+        left, text = graph.without_added_by(spread.growers, spread.further_gates())
+    _require_nobody_left_behind(graph, left, removed)
     anew = {
-        job: graph.gates_of(job)
-        for one in sorted(chosen | behind)
+        job: left.gates_of(job)
+        for one in sorted(chosen | behind | removed)
         for job in waiting.get(one, ())
         if states.get(job) is S.BLOCKED
     }
-    kept = [node.name for node in nodes if node.state is S.SUCCEEDED]
+    again = chosen | behind | removed
+    kept = [node.name for node in nodes if node.state is S.SUCCEEDED and node.job_id not in again]
     return RetryPlan(
         _names(graph, chosen),
         _names(graph, behind),
-        tuple(sorted(set(kept) - set(_names(graph, chosen | behind)))),
+        _names(graph, removed),
+        tuple(sorted(kept)),
         Reopening(
             flow=flow.id,
             epoch=flow.epoch,
             ready=tuple(sorted(chosen)),
-            blocked=blocked,
+            blocked={job: left.gates_of(job) for job in sorted(behind)},
             counted_anew=anew,
+            removed=tuple(sorted(removed)),
+            graph=text,
         ),
     )
 
 
-def _descendants(
-    graph: Graph, of: Collection[JobId], states: Mapping[JobId, JobState], cascade: bool
-) -> set[JobId]:
-    """Ended nodes behind these that have to wait again."""
-    reopened = ENDED if cascade else FAILED | {S.SKIPPED}
-    waiting = graph.downstreams()
-    found: set[JobId] = set()
-    ahead = list(of)
-    while ahead:
-        for job in waiting.get(ahead.pop(), ()):
-            if job not in found and states.get(job) in reopened:
-                found.add(job)
-                ahead.append(job)
-    return found
+class _Spread:
+    """What runs again because these nodes do: `behind`, ended nodes that have to wait again, and
+    `removed`, those that were added by one of the `growers`, which add them anew."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        states: Mapping[JobId, JobState],
+        chosen: Collection[JobId],
+        *,
+        cascade: bool,
+    ) -> None:
+        self._graph = graph
+        self.behind: set[JobId] = set()
+        self.growers: set[JobId] = set()
+        self._added_by: dict[JobId, JobId] = {}
+        self._states = states
+        self._ahead = list(chosen)
+        if cascade:
+            for job in chosen:
+                self._adds_anew(job)
+        reopened = ENDED if cascade else FAILED | {S.SKIPPED}
+        waiting = graph.downstreams()
+        while self._ahead:
+            for job in waiting.get(self._ahead.pop(), ()):
+                is_again = job in chosen or states.get(job) in reopened
+                if job not in self.behind and is_again:
+                    self.behind.add(job)
+                    self._ahead.append(job)
+                    self._adds_anew(job)
+        self.removed = set(self._added_by)
+        self.behind -= self.removed
+
+    def _adds_anew(self, job: JobId) -> None:
+        added = self._graph.added_by(job)
+        if added is None or job in self.growers:
+            return
+        self.growers.add(job)
+        for one in added:
+            self._added_by[one] = job
+            self._ahead.append(one)
+            self._adds_anew(one)
+
+    def _root(self, grower: JobId) -> JobId:
+        """The one that stays, of the growers that have led to this one."""
+        while grower in self._added_by:
+            grower = self._added_by[grower]
+        return grower
+
+    def further_gates(self) -> dict[JobId, tuple[NewGate, ...]]:
+        """A node waited for what a grower added, and not for the grower: it was held up by others
+        meanwhile, which have ended by now. So it waits for the grower too."""
+        roots: dict[JobId, set[JobId]] = {}
+        for grower in self.growers:
+            root = self._root(grower)
+            for job in self._graph.held_up_by(grower) - self.removed:
+                waits = job in self.behind or self._states.get(job) is S.BLOCKED
+                if waits and root not in self._graph.upstreams(job):
+                    roots.setdefault(job, set()).add(root)
+        return {
+            job: tuple(NewGate(1, (NewEdge(root),)) for root in sorted(some))
+            for job, some in sorted(roots.items())
+        }
+
+
+def _require_ended(
+    graph: Graph, removed: Collection[JobId], states: Mapping[JobId, JobState]
+) -> None:
+    for job in sorted(removed):
+        if (state := states.get(job)) is not None and state not in ENDED:
+            raise BadFlow(
+                f"node {graph.names[job]!r} is {state}, and would be removed and added anew: wait "
+                "until it has ended, or cancel it, and retry"
+            )
+
+
+def _require_nobody_has_begun(
+    graph: Graph,
+    waiting: Mapping[JobId, Collection[JobId]],
+    again: Collection[JobId],
+    states: Mapping[JobId, JobState],
+) -> None:
+    """What was released by a success needs its result as long as it is live."""
+    for one in sorted(again):
+        for job in sorted(waiting.get(one, ())) if states.get(one) is S.SUCCEEDED else ():
+            state = states.get(job)
+            if state is not None and state not in ENDED and state is not S.BLOCKED:
+                raise BadFlow(
+                    f"node {graph.names[job]!r} is {state}, and goes on from what "
+                    f"{graph.names[one]!r} has come to: wait until it has ended, or cancel it, and "
+                    "retry"
+                )
+
+
+def _require_nobody_left_behind(graph: Graph, left: Graph, removed: Collection[JobId]) -> None:
+    """Another node may have been added that waits for one which is removed. Nobody can tell for
+    which of the new ones it should wait."""
+    for job, name in sorted(left.names.items()) if removed else ():
+        for gone in sorted(left.upstreams(job) & set(removed)):
+            raise BadFlow(
+                f"node {name!r} waits for {graph.names[gone]!r}, which would be removed and added "
+                "anew: start the flow again"
+            )
 
 
 def _names(graph: Graph, jobs: Collection[JobId]) -> tuple[str, ...]:

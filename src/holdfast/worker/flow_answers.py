@@ -50,9 +50,10 @@ class FlowAnswers:
 
     async def _found(self, attempt: Attempt, names: tuple[str, ...]) -> NodesFound:
         told = await self._of(attempt.job.id)
-        nodes = Graph(await self._store.flows.graph(told.flow)).nodes
-        ids = {name: str(nodes[name].job) for name in names if name in nodes}
-        return NodesFound(told.flow, told.flow_name, ids)
+        graph = Graph(await self._store.flows.graph(told.flow))
+        ids = {name: str(graph.nodes[name].job) for name in names if name in graph.nodes}
+        anew = graph.times_removed(attempt.job.id)
+        return NodesFound(told.flow, told.flow_name, ids, anew)
 
     async def _grown(self, attempt: Attempt, given: Growth) -> FlowGrown:
         """Only nodes that are there already can be closed into a circle by a growth."""

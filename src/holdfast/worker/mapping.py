@@ -9,8 +9,10 @@ import msgspec
 from holdfast.context import AttemptLost, Context
 from holdfast.errors import BadFlow
 from holdfast.flow.depth import depth_of, with_depth
+from holdfast.flow.graph import Graph
 from holdfast.flow.growing import MAP, MOST_ELEMENTS, MapPlan, apart, growths
-from holdfast.flow.model import Grown, Growth
+from holdfast.flow.inputs import MapResult, map_result
+from holdfast.flow.model import FlowId, Grown, Growth
 from holdfast.handlers.registry import Handler
 from holdfast.job.ends import Fail
 from holdfast.store.contract.store import Store
@@ -19,7 +21,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def map_handler(store: Store) -> Handler:
-    async def make_elements(ctx: Context, plan: dict[str, Any], items: list[Any]) -> int:
+    async def make_elements(ctx: Context, plan: dict[str, Any], items: list[Any]) -> MapResult:
         """Add a node for each element to the flow of this job; returns how many there are."""
         if len(items) > MOST_ELEMENTS:
             raise Fail(f"a map takes at most {MOST_ELEMENTS} elements, got {len(items)}")
@@ -30,16 +32,24 @@ def map_handler(store: Store) -> Handler:
         if told is None:
             raise Fail(str(BadFlow(f"job {ctx.job.id} belongs to no flow")))
         texts = [_encoder.encode(item).decode() for item in items]
-        for growth in growths(read, texts, told.flow, ctx.job.id, ctx.fence):
+        anew = await _times_removed(store, told.flow, ctx)
+        for growth in growths(read, texts, told.flow, ctx.job.id, ctx.fence, anew):
             grown = await _extended(store, growth)
             if grown is Grown.TARGET_GONE and growth.elements is not None:
                 for part in apart(growth, growth.elements):
                     _require(await _extended(store, part), ctx)
             else:
                 _require(grown, ctx)
-        return len(items)
+        return map_result(len(items), anew)
 
     return Handler.of(MAP, make_elements)
+
+
+async def _times_removed(store: Store, flow: FlowId, ctx: Context) -> int:
+    """What no attempt has made, nobody has removed: then the graph need not be read."""
+    if ctx.fence == 1:
+        return 0
+    return Graph(await store.flows.graph(flow)).times_removed(ctx.job.id)
 
 
 async def _extended(store: Store, growth: Growth) -> Grown:

@@ -135,12 +135,14 @@ class Flows(Protocol):
         """Let ended nodes of flows run again: attempts and crashes back to none, outcome and
         deadline removed, fence and history kept. The life of each node tells that it was requeued,
         by whom, and in which state it had ended. Gates are counted from what stands: an upstream
-        that has ended and is not reopened is counted at once. The flow runs again. Refused, and
-        nothing changed, if the epoch differs, the flow is cancelling, another live flow has its
-        unique key, a node to reopen has not ended, or a node whose gates are counted anew is not
-        blocked. Refused too while the flow is live and owes cancels (of losers, or by `close`):
-        they were owed by nodes as they were, and would reach those that run again. A flow that has
-        ended owes no cancel: what it owed is forgotten."""
+        that has ended and is not reopened is counted at once. The nodes of `removed` are gone with
+        all that belongs to them, as if their flow had never had them, and the graph of the plan is
+        written behind the others. The flow runs again. Refused, and nothing changed, if the epoch
+        differs, the flow is cancelling, another live flow has its unique key, a node to reopen or
+        remove has not ended, or a node whose gates are counted anew is not blocked. Refused too
+        while the flow is live and owes cancels (of losers, or by `close`): they were owed by nodes
+        as they were, and would reach those that run again. A flow that has ended owes no cancel:
+        what it owed is forgotten."""
         ...
 
     async def errands(self, limit: int, after: str | None = None) -> list[Errand]:

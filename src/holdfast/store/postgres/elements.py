@@ -27,7 +27,7 @@ async def add_elements(connections: Connections, growth: Growth, new: NewElement
             growth.by,
             growth.fence,
             growth.graph,
-            ",".join(element_ids(growth.by, new.indexes)),
+            ",".join(element_ids(growth.by, new.indexes, new.anew)),
             list_as_text(new.args),
             new.map,
             new.first,

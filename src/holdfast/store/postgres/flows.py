@@ -214,13 +214,18 @@ class PostgresFlows(PostgresFlowReading):
 
     async def _reopen(self, session: Session, plan: Reopening, by: str | None) -> bool:
         channel, anew = self._connections.options.channel, list(plan.counted_anew)
-        values = (channel, plan.flow, plan.epoch, list(plan.ready), list(plan.blocked), anew, by)
+        again = (list(plan.ready), list(plan.blocked))
+        values = (channel, plan.flow, plan.epoch, *again, anew, by, list(plan.removed))
         found = await session.timed("flows/reopen", *values)
         if not found:
             return False
+        if plan.removed:
+            await session.timed("flows/remove", list(plan.removed))
         added, first = Added(), first_gate(found[0]["epoch"])
         for job, gates in (plan.blocked | plan.counted_anew).items():
             added.add_gates(plan.flow, job, gates, first)
+        if plan.graph:
+            added.graphs.append((plan.flow, plan.graph))
         await added.write(session)
         await self._count(session, plan.flow, added, first)
         return True

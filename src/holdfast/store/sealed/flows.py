@@ -60,7 +60,7 @@ class SealedFlows:
         if new is None or new.like.headers is not None:  # which are bound to the id of each
             plain = written_out(growth)
             return _replace(plain, nodes=self._nodes(plain.nodes))
-        ids = element_ids(growth.by, new.indexes)
+        ids = element_ids(growth.by, new.indexes, new.anew)
         pairs = zip(ids, new.args, strict=True)
         seal = self._records.new_job
         args = tuple(seal(_replace(new.like, id=job, args=args)).args for job, args in pairs)

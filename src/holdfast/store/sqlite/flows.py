@@ -183,7 +183,7 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
 def _extend_by_elements(tx: Transaction, growth: Growth, new: NewElements) -> Grown:
     if not _are_blocked(tx, growth.flow, new.behind):
         return Grown.TARGET_GONE
-    ids = element_ids(growth.by, new.indexes)
+    ids = element_ids(growth.by, new.indexes, new.anew)
     add_elements(tx, growth, new, ids, _note_growth(tx, growth, len(ids)))
     return Grown.GROWN
 
@@ -210,24 +210,31 @@ def _not_known(tx: Transaction, growth: Growth) -> Growth | None:
 
 def _reopen(tx: Transaction, plan: Reopening, by: str | None) -> bool:
     sql = steps("flows/reopen")
-    named = [*plan.ready, *plan.blocked]
+    again, removed = {*plan.ready, *plan.blocked}, set(plan.removed)
     if not tx.rows(sql["may"], (plan.flow, plan.epoch)):
         return False
-    rows = tx.rows(sql["ended"], (to_json(named), plan.flow))
-    if len(rows) < len(set(named)) or not _are_blocked(tx, plan.flow, plan.counted_anew):
+    ids, gone = to_json(again), to_json(removed)
+    found = tx.rows(sql["ended"], (to_json(again | removed), plan.flow))
+    if len(found) < len(again | removed) or not _are_blocked(tx, plan.flow, plan.counted_anew):
         return False
-    ids = to_json(named)
-    if tx.rows(sql["undone"], (ids,)):
+    if tx.rows(sql["undone"], (to_json(again | removed),)):
         return False
     bad = sum(
         bool(is_sink) and is_bad_end(JobState(state), is_bad=bool(is_bad))
-        for *_, state, is_sink, is_bad in rows
+        for *_, state, is_sink, is_bad in found
     )
     tx.run(sql["no cancels"], (plan.flow,))
     tx.run(sql["drop outcome"], (ids,))
     tx.run(sql["not bad"], (ids,))
-    tx.run(sql["flow"], {"id": plan.flow, "nodes": len(rows), "failed": bad})
-    _revive(tx, rows, frozenset(plan.blocked), by)
+    counts = {"nodes": len(again), "removed": len(removed), "failed": bad}
+    tx.run(sql["flow"], {"id": plan.flow, **counts})
+    _revive(tx, [row for row in found if row[0] in again], frozenset(plan.blocked), by)
+    if removed:
+        remove(tx, tx.rows(sql["jobs"], (gone,)), What.DELETED)
+        tx.run(steps("flows/settle")["drop gates"], (gone,))
+        tx.run(sql["remove nodes"], (gone,))
+    if plan.graph:
+        tx.run(steps("flows/extend")["graph"], {"flow_id": plan.flow, "graph": plan.graph})
     replace_gates(tx, plan.flow, {**plan.blocked, **plan.counted_anew})
     return True
 

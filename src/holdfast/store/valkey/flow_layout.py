@@ -158,13 +158,16 @@ class GrowthRow(msgspec.Struct, array_like=True):
 
 class ReopeningRow(msgspec.Struct, array_like=True):
     """Ended nodes that are to run again. `blocked`: [node, gates]. `anew`: the same for nodes that
-    are blocked still, and wait for such a node."""
+    are blocked still, and wait for such a node. `removed`: ended nodes that are to go; `graph`: the
+    text that says so, false if none goes."""
 
     flow: str
     epoch: int
     ready: list[str]
     blocked: list[tuple[str, list[NewGateRow]]]
     anew: list[tuple[str, list[NewGateRow]]]
+    removed: list[str]
+    graph: str | Maybe
 
 
 class MendingRow(msgspec.Struct, array_like=True):

@@ -108,7 +108,7 @@ def _elements_row(growth: Growth, new: NewElements) -> ElementsRow:
     return ElementsRow(
         new.map,
         new.first,
-        element_ids(growth.by, new.indexes),
+        element_ids(growth.by, new.indexes, new.anew),
         new.args,
         _node_line(line, []),
         nested(before_args),
@@ -205,6 +205,8 @@ def reopening_row(plan: Reopening) -> ReopeningRow:
         list(plan.ready),
         _gates(plan.blocked),
         _gates(plan.counted_anew),
+        list(plan.removed),
+        plan.graph or False,
     )
 
 

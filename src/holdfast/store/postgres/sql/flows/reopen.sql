@@ -1,19 +1,22 @@
 -- $1 now   $2 channel   $3 flow   $4 epoch   $5 nodes that are ready at once   $6 nodes that are to be
 -- blocked   $7 nodes that are blocked, and get other gates   $8 who asks
+-- $9 nodes that are to be removed, by flows/remove
 -- let gone: again
 -- uses: is_undone unrecorded counted told woken
 -- Changes all or nothing, and answers with the epoch from now on if it changed. The flow is locked.
 with wanted as materialized (
-    select id, bool_or(waits) as waits
+    select id, bool_or(waits) as waits, bool_or(goes) as goes
     from (
-        select id, false as waits from unnest($5::uuid[]) as ready (id)
+        select id, false as waits, false as goes from unnest($5::uuid[]) as ready (id)
         union all
-        select id, true from unnest($6::uuid[]) as blocked (id)
+        select id, true, false from unnest($6::uuid[]) as blocked (id)
+        union all
+        select id, false, true from unnest($9::uuid[]) as removed (id)
     ) as named
     group by id
 ),
 ended as materialized (
-    select outcome.*, node.is_sink, node.is_bad, node.is_unsettled, wanted.waits
+    select outcome.*, node.is_sink, node.is_bad, node.is_unsettled, wanted.waits, wanted.goes
     from wanted
     cross join lateral (
         select job_id, state, queue, priority, task, attempts, fence, ties
@@ -52,14 +55,15 @@ allowed as materialized (
     ))
 ),
 again as materialized (
-    select ended.* from ended cross join allowed
+    select ended.* from ended cross join allowed where not goes
 ),
 reopened as (
     update {{schema}}.flow
     set state = case when state = 'paused' then 'paused' else 'running' end,
         open = open + (select count(*) from again),
+        total = total - (select count(*) from ended where goes),
         failed = failed - (
-            select count(*) from again
+            select count(*) from ended
             where is_sink and (state in ('failed', 'expired', 'cancelled')
                 or (state = 'skipped' and is_bad))
         ),

@@ -34,9 +34,18 @@ delete from holdfast_outcome where job_id in (select value from json_each(?))
 update holdfast_node set is_bad = 0, is_unsettled = 0
 where job_id in (select value from json_each(?))
 
+-- name: jobs
+select o.job_id, j.unique_key, o.ties, o.queue, o.task, o.state
+from json_each(?) as wanted
+cross join holdfast_outcome as o on o.job_id = wanted.value
+left join holdfast_job as j on j.id = o.job_id
+
+-- name: remove nodes
+delete from holdfast_node where job_id in (select value from json_each(?))
+
 -- name: flow
 update holdfast_flow
 set state = iif(state = 'paused', 'paused', 'running'), open = open + :nodes,
-    failed = failed - :failed, epoch = epoch + 1, cancel_asked = 0, finished_at = null,
+    total = total - :removed, failed = failed - :failed, epoch = epoch + 1, cancel_asked = 0, finished_at = null,
     expires_at = null, reason = iif(state = 'paused', reason, null)
 where id = :id

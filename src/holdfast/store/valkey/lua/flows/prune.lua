@@ -1,7 +1,7 @@
 -- Remove ended flows whose time to be kept is over, each with its jobs.
 -- KEYS: partition
 -- ARGV: now limit room
--- uses: time record counts changes names places removal flows gates node_names errands
+-- uses: time record counts changes names places removal flows node_removal node_names errands
 --
 -- At most `limit` flows and `room` jobs. The first bite of a flow removes its row and all that lists
 -- it, so that nobody finds half a flow. The flow stays in the list of those to remove until its last
@@ -49,19 +49,6 @@ local function forget(flow)
     end
 end
 
--- A node that is live, though its flow has ended, is left as a job of no flow.
-local function remove_node(id)
-    local record = records[id]
-    if record and ENDED[record[STATE]] then
-        remove(id, record, 'pruned')
-    end
-    for serial = 0, nodes[id] and nodes[id][NODE_MADE] - 1 or -1 do
-        removed[#removed + 1] = partition .. ':in:' .. id .. ':' .. serial
-    end
-    removed[#removed + 1] = partition .. ':n:' .. id
-    removed[#removed + 1] = partition .. ':g:' .. id
-end
-
 -- Remove as many nodes as there is room for. Answers whether none is left.
 local function remove_nodes(flow)
     local members, ids = redis.call('ZRANGE', partition .. ':fn:' .. flow, 0, left), {}
@@ -73,7 +60,7 @@ local function remove_nodes(flow)
     load(ids)
     load_nodes(ids)
     for _, id in ipairs(ids) do
-        remove_node(id)
+        remove_node(id, 'pruned')
     end
     left = left - count_removed
     return #members == count_removed

@@ -1,15 +1,15 @@
 -- Let ended nodes of a flow run again.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise by plan
--- uses: time arrival record counts changes names places queues moves revival undone growth errands
+-- uses: time arrival record counts changes names places queues moves revival undone growth errands node_removal
 --
 -- `plan`: a ReopeningRow. Answers 1, or 0 if it is refused and nothing is changed.
 local given = cmsgpack.unpack(plan)
 local flow = given[REOPENING_FLOW]
 local row = flow_row(flow)
 
--- The nodes to reopen, each once; the nodes that are to be blocked, and all their gates.
-local ids, blocked, gates_of = {}, {}, {}
+-- The nodes to reopen, each once; the nodes that are to be blocked, and all their gates; the nodes to remove.
+local ids, blocked, gates_of, gone = {}, {}, {}, given[REOPENING_REMOVED]
 
 local function name_nodes()
     local seen = {}
@@ -50,16 +50,18 @@ local function is_ours(id)
     return is_node and node_rows[id][NODE_ROW_FLOW] == flow
 end
 
--- Whether the nodes to reopen have ended, and those whose gates are counted anew are blocked.
+-- Whether the nodes to reopen or to remove have ended, and those whose gates are counted anew are blocked.
 local function are_as_planned()
-    for _, list in ipairs({ids, blocked}) do
+    for _, list in ipairs({ids, blocked, gone}) do
         load(list)
         load_nodes(list)
         load_node_rows(list)
     end
-    for _, id in ipairs(ids) do
-        if not is_ours(id) or not ENDED[records[id][STATE]] or is_undone(id, records[id]) then
-            return false
+    for _, list in ipairs({ids, gone}) do
+        for _, id in ipairs(list) do
+            if not is_ours(id) or not ENDED[records[id][STATE]] or is_undone(id, records[id]) then
+                return false
+            end
         end
     end
     for _, one in ipairs(given[REOPENING_ANEW]) do
@@ -70,14 +72,33 @@ local function are_as_planned()
     return true
 end
 
+-- Edges may go on to name the nodes that go: their ids are never used again.
+local function remove_nodes()
+    for _, id in ipairs(gone) do
+        put('fn:' .. flow, node_name(node_rows[id][NODE_ROW_NAME], id), false)
+        put('unsettled:' .. flow, id, false)
+        remove_node(id, 'deleted')
+        nodes[id], node_rows[id] = nil, nil
+    end
+    row[FLOW_TOTAL] = row[FLOW_TOTAL] - #gone
+end
+
+local function uncount(id)
+    if node_rows[id][NODE_ROW_IS_SINK] and is_bad_end(id) then
+        row[FLOW_FAILED] = row[FLOW_FAILED] - 1
+    end
+end
+
 local function reopen()
     for _, errand in ipairs(owed_cancels()) do
         put('errands', errand, false)
     end
+    for _, id in ipairs(gone) do
+        uncount(id)
+    end
+    remove_nodes()
     for n, id in ipairs(ids) do
-        if node_rows[id][NODE_ROW_IS_SINK] and is_bad_end(id) then
-            row[FLOW_FAILED] = row[FLOW_FAILED] - 1
-        end
+        uncount(id)
         if nodes[id] then
             nodes[id][NODE_IS_BAD], nodes_changed[id] = false, true
         end
@@ -89,6 +110,9 @@ local function reopen()
     row[FLOW_CANCEL_ASKED] = false
     row[FLOW_REASON] = row[FLOW_STATE] == 'paused' and row[FLOW_REASON]
     set_flow_state(flow, row, row[FLOW_STATE] == 'paused' and 'paused' or 'running')
+    if given[REOPENING_GRAPH] then
+        add_graph(flow, given[REOPENING_GRAPH])
+    end
 end
 
 name_nodes()
