@@ -105,6 +105,7 @@ EVENTS: Mapping[str, str] = {
     "job.steps_unused": "A job succeeded without asking for steps that it had recorded before.",
     "job.not_committed": "A handler rolled back the transaction in which it had ended its job.",
     "job.transaction_open": "A handler returned before it committed the end of its job; told once.",
+    "job.end_repeated": "The store forgot an end that it had acknowledged; it is written again.",
     "job.end_kept": "The end of one job meets an error nobody knows; it is kept and tried again.",
     "job.end_unwritable": "The store cannot take a value of this end; the job fails without it.",
     "finisher.listener_failed": "A listener for ends raised; the others and the ends go on.",

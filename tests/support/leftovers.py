@@ -2,10 +2,10 @@
 
 All live jobs are ended and all flows with them, all open plans decided, the clock is moved past
 every retention, workers are swept. What is then left must be what `docs/reference/valkey-keys.md`
-says is kept: the layout's version, the queues and what is paused, roles that somebody led, totals,
-what workers counted, all times ever measured and how far minutes are rolled up, limits with the
-calendars of budgets, the last turns of lines, weights that operators gave, and schedules with their
-cursors.
+says is kept: the layout's version, marks, the queues and what is paused, roles that somebody led,
+totals, what workers counted, all times ever measured and how far minutes are rolled up, limits with
+the calendars of budgets, the last turns of lines, weights that operators gave, and schedules with
+their cursors.
 When these are deleted too, nothing of them may be left.
 """
 
@@ -35,7 +35,8 @@ from holdfast.store.valkey.store import ValkeyStore
 
 ROLLED = ("closed", "rolled", "ever")
 COUNTERS = ("wake_counters", "totals", "worker_counts", "happenings", "turns")
-KEPT = ("meta", "queues", "paused", "leaders", "limits", "periods", "weights", *COUNTERS, *ROLLED)
+SETTINGS = ("queues", "paused", "limits", "periods", "weights")
+KEPT = ("meta", "mark", "leaders", *SETTINGS, *COUNTERS, *ROLLED)
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 BOOKS = {"traffic", "measures", "series"}
 LAST_MINUTE = 2**40

@@ -21,7 +21,7 @@ class Proxy:
     """Runs on a loop and thread of its own, so that a busy test cannot slow it down."""
 
     def __init__(self, url: str) -> None:
-        self._server = urlsplit(url)
+        self._asked_for = self._server = urlsplit(url)
         self.mode = Mode.PASS
         self.swallowed = 0
         self.port = 0
@@ -34,12 +34,17 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The same place, by way of the proxy."""
-        who, at, _ = self._server.netloc.rpartition("@")
-        return self._server._replace(netloc=f"{who}{at}127.0.0.1:{self.port}").geturl()
+        """The first place, by way of the proxy."""
+        who, at, _ = self._asked_for.netloc.rpartition("@")
+        return self._asked_for._replace(netloc=f"{who}{at}127.0.0.1:{self.port}").geturl()
 
     def go_silent(self) -> None:
         self.mode = Mode.BLACK_HOLE
+
+    def lead_to(self, url: str) -> None:
+        """From now on the address is that of another server."""
+        self._server = urlsplit(url)
+        self.break_connections()
 
     def break_connections(self) -> None:
         """End every connection of this moment."""

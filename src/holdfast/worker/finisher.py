@@ -30,6 +30,7 @@ from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.listeners import Listeners
 from holdfast.worker.meter import Meter
+from holdfast.worker.past_ends import PastEnds
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.sleeps import Sleeps
 from holdfast.worker.taken_ends import TakenEnds
@@ -83,6 +84,7 @@ class Finisher:
         self._flying: Sequence[Transition] = ()
         self.listeners = Listeners(meter, setup.events)
         self.taken = TakenEnds(setup.events)
+        self.past = PastEnds()
         self._permits_of: dict[JobId, str] = {}
         self._held: dict[tuple[JobId, int], Transition] = {}
         self._sleeps = Sleeps()
@@ -180,6 +182,7 @@ class Finisher:
                 await self._write(batch)
             except Exception as error:  # noqa: BLE001 - a defect of ours must not end all writing
                 self._events.error("finisher.flush_failed", error=repr(error))
+                self.past.give_up(batch)
                 self.on_given_up()
             self._flying, self._flying_since = (), math.inf
             if self._permits_of:
@@ -243,6 +246,7 @@ class Finisher:
             self.counters.dropped += 1
             self.listeners.forget(transition)
             self._sleeps.forget(batch)
+            self.past.give_up(batch)
             self.on_given_up()
             return
         await self._write([unwritable(transition, error)])
@@ -267,6 +271,7 @@ class Finisher:
                 counters.moved += 1
                 counters.handed_back += transition.to is JobState.READY
         counters.ended += ended
+        self.past.keep(batch)
         self.listeners.tell(batch, verdicts)
 
     def _hold(self, transition: Transition) -> None:

@@ -1,9 +1,12 @@
-"""Jobs that the store gave to this worker and that the worker never heard of.
+"""Jobs that the store shows as running here and that this worker does not hold.
 
 When the answer to a claim is lost, the store may still have applied the claim. It then shows the
 jobs as running under this worker's name, the heartbeats keep their lease alive, and nobody would
 ever run them. So after every claim without an answer the worker compares the jobs that run under
 its name with those that it holds, and hands back the others.
+
+A server that lost its last writes shows attempts that this worker has ended (`PastEnds`). These are
+not handed back as if they had not begun: the worker writes their ends again.
 """
 
 from __future__ import annotations
@@ -15,11 +18,13 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.ends import HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
+from holdfast.job.record import Live
 from holdfast.job.state import JobState
 from holdfast.job.text import describe
 from holdfast.store.contract.filters import JobFilter
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
+from holdfast.worker.past_ends import Attempts
 from holdfast.worker.permits import Permits
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
@@ -108,12 +113,23 @@ class LostClaims:
         while lost and self.claiming:  # noqa: ASYNC110 - a claim ends within moments
             await asyncio.sleep(0.01)
         lost = [job_id for job_id in lost if not self._runner.holds(job_id)]
-        for live in await self._store.jobs.live(lost):
+        found = await self._store.jobs.live(lost) if lost else []
+        ended_here = self._finisher.past.attempts() if found else {}
+        for live in found:
             if live.worker_id == self._identity.id and not self._runner.holds(live.id):
-                self.returned.add((live.id, live.fence))
-                self._events.warning("worker.lost_claim_returned", job_id=live.id, queue=live.queue)
-                end, cancel = HandedBack(begun=False), live.cancel_requested
-                self._finisher.add(None, decide(live, end, cancel_requested=cancel))
+                self._end(live, ended_here)
+
+    def _end(self, live: Live, ended_here: Attempts) -> None:
+        attempt = live.id, live.fence
+        if (end := ended_here.get(attempt)) is not None:
+            self._events.warning("job.end_repeated", job_id=live.id, queue=live.queue, to=end.to)
+            self._finisher.add(None, end)
+            return
+        self.returned.add(attempt)
+        self._events.warning("worker.lost_claim_returned", job_id=live.id, queue=live.queue)
+        handed_back = HandedBack(begun=attempt in ended_here)
+        move = decide(live, handed_back, cancel_requested=live.cancel_requested)
+        self._finisher.add(None, move)
 
     async def _unknown(self) -> list[JobId]:
         which = JobFilter(

@@ -159,7 +159,7 @@ async def test_a_line_that_is_empty_leaves_no_key(
     await books.fold(100)
     await books.prune_measures(100)
     kinds = {key.partition("}:")[2] for key in server.keys(place)}
-    assert kinds == {"meta", "leases", "workers", "totals", "closed", "rolled"}
+    assert kinds == {"meta", "mark", "leases", "workers", "totals", "closed", "rolled"}
 
 
 async def test_a_key_that_nothing_removes_is_noticed(server: ThrowawayValkey, place: str) -> None:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from ssl import SSLContext
 from typing import Any
 
+from holdfast.store.valkey.marks import FIRST, Marks
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.resp import Connection, Heard, ResponseError
 
@@ -89,8 +90,9 @@ class Direct:
 class Clients:
     """Makes the clients of one store."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, marks: Marks) -> None:
         self._options = options
+        self._marks = marks
         self._sentinel: Any = None
 
     def make(self, role: str, size: int) -> Client:
@@ -138,6 +140,8 @@ class Clients:
         await connection.ask(("CLIENT", "SETNAME", _name(role)))
         if options.database:
             await connection.ask(("SELECT", options.database))
+        if self._marks.known and not options.cluster:
+            self._marks.require(FIRST, await connection.ask(("GET", f"{options.tag(FIRST)}:mark")))
 
     async def _master(self) -> tuple[str, int]:
         if self._sentinel is None:

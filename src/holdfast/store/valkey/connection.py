@@ -17,6 +17,7 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.policy import Retention
 from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients
 from holdfast.store.valkey.errors import connection_lost, script_missing, translated
+from holdfast.store.valkey.marks import Marks
 from holdfast.store.valkey.moments import to_micros
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.resp import Connection, Heard
@@ -33,12 +34,15 @@ Call = tuple[str, int, Given]
 class Connections:
     """One client of one store, bound to the loop that opened it."""
 
-    def __init__(self, options: Options, clock: Clock, role: str) -> None:
+    def __init__(
+        self, options: Options, clock: Clock, role: str, marks: Marks | None = None
+    ) -> None:
         self.options = options
+        self.marks = Marks(options.where) if marks is None else marks
         self.clock = clock
         self.role = role
         self._client: Client | None = None
-        self._clients = Clients(options)
+        self._clients = Clients(options, self.marks)
         # In a cluster a call uses one connection at a time, so this many need no more of them.
         self._size = options.pool_size * NODES
         self._room = asyncio.Semaphore(self._size)
@@ -67,8 +71,7 @@ class Connections:
         return f"{{{self.options.namespace}}}:wake"
 
     def tag(self, partition: int) -> str:
-        """What every key of a partition begins with; the braces make it one cluster slot."""
-        return f"{{{self.options.namespace}:{partition}}}"
+        return self.options.tag(partition)
 
     def key(self, partition: int, name: str) -> str:
         return f"{self.tag(partition)}:{name}"
@@ -154,6 +157,13 @@ class Connections:
 
     async def command(self, *words: Any) -> Any:
         return await self.run(lambda client: client.execute_command(*words))
+
+    async def require_marked(self, partitions: Iterable[int]) -> None:
+        """Raise an error unless these partitions are those of this very store."""
+        asked = list(partitions)
+        reads = [("GET", self.key(partition, "mark")) for partition in asked]
+        for partition, found in zip(asked, await self.commands(reads), strict=True):
+            self.marks.require(partition, found)
 
     async def commands(self, many: Sequence[Sequence[Any]]) -> list[Any]:
         """Plain reads, all sent at once."""

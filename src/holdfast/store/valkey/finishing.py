@@ -85,7 +85,11 @@ class ValkeyFinishing(ValkeyVerbs):
             ]
         )
         verdicts = [Verdict(move.id, True) for move, _ in moves]
-        for ((_, partition), mine), (refused, cooled) in zip(ways.items(), answers, strict=True):
+        for ((_, partition), mine), (refused, cooled, mark) in zip(
+            ways.items(), answers, strict=True
+        ):
+            if None in refused:  # no such job
+                self._connections.marks.require(partition, mark)
             for place, state, fence in zip(refused[::3], refused[1::3], refused[2::3], strict=True):
                 n = mine[place - 1]
                 verdicts[n] = _refused(moves[n][0].id, state, fence)

@@ -56,6 +56,10 @@ class Options(msgspec.Struct, frozen=True):
     listen: bool
     where: str
 
+    def tag(self, partition: int) -> str:
+        """What every key of a partition begins with; the braces make it one cluster slot."""
+        return f"{{{self.namespace}:{partition}}}"
+
     def __repr__(self) -> str:
         return f"Options({self.where!r})"
 

@@ -33,6 +33,8 @@ class ValkeyProgressing(ValkeyVerbs):
         for mine, answer in zip(places.values(), answers, strict=True):
             for n, is_ours in zip(mine, answer, strict=True):
                 kept[n] = bool(is_ours)
+        if not all(kept):
+            await self._connections.require_marked(places)
         return kept
 
 

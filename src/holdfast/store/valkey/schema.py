@@ -6,6 +6,7 @@ lies. A program refuses a store of any other layout than its own.
 
 from __future__ import annotations
 
+from secrets import token_hex
 from typing import Any
 
 from holdfast.errors import SchemaTooNew, StoreError
@@ -23,22 +24,35 @@ class Schema:
         self._connections = connections
 
     async def migrate(self) -> list[str]:
-        """Record this program's layout in a new store; refuse a store of another layout."""
+        """Record this program's layout in a new store and mark it; refuse a store of another
+        layout. A store that this program has opened before is not made again elsewhere."""
+        connections = self._connections
+        if connections.marks.known:
+            await connections.require_marked(connections.partitions)
         chosen = script("store/migrate")
         given = {
             "version": VERSION,
             "name": NAME,
-            "partitions": self._connections.options.partitions,
+            "partitions": connections.options.partitions,
         }
         values = chosen.values(given)
-        meta = self._connections.meta
+        meta = connections.meta
 
         async def record(client: Any) -> Any:
             return await evaluate(client, chosen, meta, values)
 
-        version, partitions, is_new = await self._connections.run(record)
+        version, partitions, is_new = await connections.run(record)
         self._require(int(version), int(partitions or 1))
+        if not connections.marks.known:
+            await self._mark()
         return [NAME] if is_new else []
+
+    async def _mark(self) -> None:
+        """A partition without a mark is given one: it is new, or has lost all that it had. Programs
+        that were there before still know its former mark."""
+        found = await self._connections.everywhere("store/mark", unlike=token_hex(8))
+        for partition, mark in enumerate(found):
+            self._connections.marks.learn(partition, mark)
 
     async def version(self) -> int:
         found = await self._connections.command("HGET", self._connections.meta, "version")

@@ -31,6 +31,7 @@ from holdfast.store.valkey.flows import ValkeyFlows
 from holdfast.store.valkey.health import ValkeyHealth
 from holdfast.store.valkey.jobs import ValkeyJobs
 from holdfast.store.valkey.limits import ValkeyLimits
+from holdfast.store.valkey.marks import Marks
 from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.operations import ValkeyOperations
 from holdfast.store.valkey.options import Options
@@ -58,11 +59,18 @@ class ValkeyStore:
 
     kind: str = "valkey"
 
-    def __init__(self, url: str, *, clock: Clock | None = None, role: str = "store") -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        role: str = "store",
+        marks: Marks | None = None,
+    ) -> None:
         self._url = url
         self._clock = clock or SystemClock()
         self._is_sibling = role != "store"
-        self._connections = Connections(Options.of(url), self._clock, role)
+        self._connections = Connections(Options.of(url), self._clock, role, marks)
         self.capabilities = frozenset({Capability.MANY_PROCESSES})
         if self._connections.options.partitions == 1:
             self.capabilities |= {Capability.QUEUE_TOTALS}
@@ -110,7 +118,8 @@ class ValkeyStore:
         await self._connections.close()
 
     def sibling(self) -> ValkeyStore:
-        return ValkeyStore(self._url, clock=self._clock, role="heartbeat")
+        marks = self._connections.marks
+        return ValkeyStore(self._url, clock=self._clock, role="heartbeat", marks=marks)
 
     async def now(self) -> datetime:
         return to_datetime(await self._connections.now_micros())
@@ -132,6 +141,7 @@ class ValkeyStore:
         await self._connections.open()
         try:
             await self._connections.run(self._unlink_all)
+            self._connections.marks.forget()
         finally:
             if not was_open:
                 await self._connections.close()

@@ -32,6 +32,8 @@ class ValkeyStreams(ValkeyVerbs):
         for mine, answer in zip(places.values(), answers, strict=True):
             for n, is_ours in zip(mine, answer, strict=True):
                 kept[n] = bool(is_ours)
+        if not all(kept):
+            await self._connections.require_marked(places)
         return kept
 
     async def read(self, wants: Sequence[FollowFrom], limit: int) -> list[Followed]:

@@ -80,12 +80,16 @@ class ValkeyWorkers(ValkeyVerbs):
             "workers/heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
         )
         if not first[0]:
+            self._connections.marks.require(HOME, first[4])
             return Beat(False, lost=tuple(attempt.id for attempt in held))
         calls = [
             ("workers/heartbeat", p, {**given, "home": "", "held": some})
             for p, some in mine.items()
         ]
         answers = [first, *(await self._connections.call_each(calls) if calls else ())]
+        for partition, answer in zip((HOME, *mine), answers, strict=True):
+            if answer[2]:  # jobs that are lost: a missing one may be on another server
+                self._connections.marks.require(partition, answer[4])
         cancel = {JobId(one.decode()) for answer in answers for one in answer[1]}
         lost = {JobId(one.decode()) for answer in answers for one in answer[2]}
         return Beat(

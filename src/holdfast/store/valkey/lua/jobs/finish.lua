@@ -1,12 +1,12 @@
 -- Apply guarded moves, as if one after the other. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise reclaiming by alive_since moves
--- uses: unrefused time arrival record counts changes names places queues moves failed release steps signals
+-- uses: unrefused time arrival record counts changes names places queues moves failed release steps signals mark
 --
 -- `moves`: a MoveRow each. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and
 -- `by` then names the worker that judged so ('' for any), which was alive since `alive_since`.
 -- Answers the refused (place in the batch, state, fence, …) and the queues that cool down (name,
--- row, …).
+-- row, …). If one of the jobs was not found, the mark of the store comes with it.
 local lapsed = {}
 local function is_lapsed(worker)
     if lapsed[worker] == nil then
@@ -170,9 +170,10 @@ if next(drained) then
 end
 write_failures()
 
-local answer, cooling = {}, {}
+local answer, cooling, all_found = {}, {}, true
 for _, n in ipairs(refused) do
     local record = records[ids[n]]
+    all_found = all_found and record ~= nil
     answer[#answer + 1] = n
     answer[#answer + 1] = record and record[STATE] or false
     answer[#answer + 1] = record and record[FENCE] or false
@@ -182,4 +183,4 @@ for name, row in pairs(cooled) do
     cooling[#cooling + 1] = name
     cooling[#cooling + 1] = cmsgpack.pack(row)
 end
-return {answer, cooling}
+return {answer, cooling, not all_found and mark_of_store()}

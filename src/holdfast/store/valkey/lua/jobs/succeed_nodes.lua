@@ -1,7 +1,7 @@
 -- End attempts of nodes that returned, and release what waited for them. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise moves
--- uses: time arrival record counts changes names release
+-- uses: time arrival record counts changes names release mark
 --
 -- `moves`: id, fence, result or false, … Answers as finish.lua does, which knows all other moves; or 0,
 -- and nothing is changed, when one of the jobs has another tie or a record that is not like most: then
@@ -12,7 +12,7 @@
 local VALUES = 3
 local batch, ids, keys, texts_before, refused = cmsgpack.unpack(moves), {}, {}, {}, {}
 local left, ended, pieces, by_line, of_worker = {}, {}, {}, {}, {}
-local count_left = 0
+local count_left, all_found = 0, true
 local succeeded = {} -- what the part `release` asks of the record of an ended node
 succeeded[STATE] = 'succeeded'
 
@@ -35,6 +35,7 @@ local function refuse(n)
     local last = #refused
     load({ids[n]})
     local record = records[ids[n]]
+    all_found = all_found and record ~= nil
     refused[last + 1], refused[last + 2] = n, record and record[STATE] or false
     refused[last + 3] = record and record[FENCE] or false
 end
@@ -107,4 +108,4 @@ each('ZREM', partition .. ':live', left)
 ready_made[#ready_made + 1] = pieces
 flush()
 each('ZADD', partition .. ':ended:succeeded', ended)
-return {refused, {}}
+return {refused, {}, not all_found and mark_of_store()}

@@ -1,5 +1,5 @@
 -- Successes of a batch, by the shorter way.
--- uses: record names counts queues
+-- uses: record names counts queues mark
 --
 -- Nearly all moves are these, and all of them are alike: so each set is changed once for all jobs
 -- and not job by job. Removals go first: a server without memory allows them, and after a first
@@ -79,6 +79,7 @@ local function succeed_all(batch, ties, also)
     for n = 1, #batch, 4 do
         ids[#ids + 1] = batch[n]
     end
+    local all_found = true
     load(ids)
     for n = 1, #ids do
         local at = 4 * (n - 1)
@@ -92,11 +93,12 @@ local function succeed_all(batch, ties, also)
             succeed(ids[n], record, batch[at + 3], batch[at + 4])
         else
             local last = #refused
+            all_found = all_found and record ~= nil
             refused[last + 1] = n
             refused[last + 2] = record and record[STATE] or false
             refused[last + 3] = record and record[FENCE] or false
         end
     end
     write_successes()
-    return {refused, {}}
+    return {refused, {}, not all_found and mark_of_store()}
 end

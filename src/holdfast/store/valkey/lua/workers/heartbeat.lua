@@ -1,11 +1,11 @@
 -- Extend a worker's lease and say which of its attempts need attention.
 -- KEYS: partition
 -- ARGV: now worker lease home caught_up facts held
--- uses: time record
+-- uses: time record mark
 --
 -- `held`: [id, fence]. `home` is '1' in the partition that keeps the workers' rows: only there a
 -- worker can be found unknown. Answers whether it is known, the ids of the jobs to cancel and of
--- those lost, and whether it is to drain.
+-- those lost, whether it is to drain, and the mark of the store if something is missing.
 --
 -- The lease is removed before it is written: a server without memory allows a removal, and after it
 -- the other writes. A worker must not lose its jobs because there is no room for new ones.
@@ -13,7 +13,7 @@ local drain = 0
 if home == '1' then
     local found = redis.call('HGET', partition .. ':workers', worker)
     if not found then
-        return {0, {}, {}, 0}
+        return {0, {}, {}, 0, mark_of_store()}
     end
     local row = cmsgpack.unpack(found)
     local beaten_at = row[WORKER_BEATEN_AT]
@@ -47,4 +47,4 @@ for n = 1, #attempts do
         cancel[#cancel + 1] = ids[n]
     end
 end
-return {1, cancel, lost, drain}
+return {1, cancel, lost, drain, #lost > 0 and mark_of_store()}
