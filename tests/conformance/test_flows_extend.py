@@ -123,6 +123,8 @@ async def test_a_new_node_waits_for_the_kept_node_that_has_the_name(scene: Scene
     )
     nodes = (growth.nodes[0], reader, growth.nodes[2])
     growth = msgspec.structs.replace(growth, nodes=nodes)
+    assert await scene.store.flows.extend([growth]) == [Grown.CHANGED], "what does 'b' wait for?"
+    growth = msgspec.structs.replace(growth, epoch=(await trip.info()).epoch)
     assert await scene.store.flows.extend([growth]) == [Grown.GROWN]
     trip.ids["b"] = kept
     told = await scene.store.flows.inputs([trip.ids["c"]])
@@ -218,3 +220,24 @@ async def test_a_flow_grows_by_many_nodes_and_their_join_comes_last(scene: Scene
     assert await trip.state("z") is JobState.READY
     await trip.end("z")
     assert (await trip.info()).state is FlowState.SUCCEEDED
+
+
+async def test_a_growth_of_an_epoch_that_is_over_is_refused_whole(scene: Scene) -> None:
+    """Each of the two closes no cycle with the graph that it was checked against."""
+    trip = await Trip.begin(scene, {"a": [], "y": ["a"], "z": ["a"]})
+    claimed, epoch = await scene.claim_one(), (await trip.info()).epoch
+    one, two = (
+        msgspec.structs.replace(growth, epoch=epoch)
+        for growth in (
+            grown(trip, claimed, {"yz": ["y"]}, z=["yz"]),
+            grown(trip, claimed, {"zy": ["z"]}, y=["zy"]),
+        )
+    )
+    assert await scene.store.flows.extend([one, two]) == [Grown.GROWN, Grown.CHANGED]
+    assert await scene.store.flows.extend([one]) == [Grown.GROWN], "it is there"
+    assert (await trip.info()).epoch == epoch + 1
+    assert sorted(await trip.nodes()) == ["a", "y", "yz", "z"]
+    assert len(await scene.store.flows.graph(trip.id)) == 2
+    await trip.end("a")
+    await trip.end("y")
+    assert await trip.state("yz") is JobState.READY

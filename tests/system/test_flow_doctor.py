@@ -9,17 +9,21 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.events import Event
-from holdfast.flow.model import FlowState
+from holdfast.flow.model import FlowState, Grown
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, Diagnosis
 from holdfast.insights.doctor import examine
+from holdfast.job.ends import Cancelled
 from holdfast.reconcile.flow_drift import FlowDriftReconciler
 from holdfast.store.contract.audit import AuditFilter
 from tests.conformance.builders import Scene
+from tests.conformance.test_flows_extend import grown
 from tests.support.backends import Backend, opened
 from tests.support.flow_faults import FAULTS, GRAPH, plant
 from tests.support.flows import Trip
 from tests.support.reconcile_scene import made
+
+CIRCLE = "'c' waits for 'e' waits for 'd' waits for 'c'"
 
 
 @pytest.fixture
@@ -90,6 +94,33 @@ async def test_the_reconciler_finds_a_fault_and_mends_it(
     swept, _ = await reconciler.step(None)
     assert swept.found == 0
     await goes_on(trip)
+
+
+async def test_the_doctor_names_nodes_that_wait_for_each_other(trip: Trip) -> None:
+    """No count is wrong, so nothing mends it. No worker makes such a growth: a store takes it."""
+    [by] = await trip.scene.store.jobs.live([trip.ids["b"]])
+    growth = grown(trip, by, {"e": ["d"]}, c=["e"])
+    assert await trip.scene.store.flows.extend([growth]) == [Grown.GROWN]
+    for running in (True, False):
+        for fix in (False, True):
+            [ill] = await examined(trip, fix=fix)
+            assert ill.severity is PROBLEM
+            assert ill.saw == f"flow {trip.id} (trip): {CIRCLE}, so none of them can ever begin"
+            assert ill.actions == (Action(Noun.FLOWS, Verb.CANCEL, trip.id),)
+        if running:
+            await trip.end("b")
+    swept, _ = await made(FlowDriftReconciler, trip.scene.store, []).step(None)
+    assert (swept.found, swept.mended) == (0, 0)
+    await trip.end("e", end=Cancelled())
+    assert await trip.states() == {
+        "a": "succeeded",
+        "b": "succeeded",
+        "c": "skipped",
+        "d": "skipped",
+        "e": "cancelled",
+    }
+    [well] = await examined(trip)
+    assert well.severity is OK
 
 
 async def goes_on(trip: Trip) -> None:

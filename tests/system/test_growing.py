@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.client.flow_handle import FlowHandle
-from holdfast.context import AttemptLost, Context
+from holdfast.context import AddedNode, AttemptLost, Context
 from holdfast.declaring.building import FlowBuilder
 from holdfast.declaring.nodes import any_of
 from holdfast.errors import BadFlow
@@ -55,6 +55,11 @@ async def run_with(app: App, grow: Callable[..., Any], *, retry: Retry | None = 
 
 async def states(run: FlowHandle) -> dict[str, str]:
     return {node.name: node.state.value for node in await run.nodes()}
+
+
+def in_a_circle(one: AddedNode[int], two: AddedNode[int]) -> None:
+    one.after(two)
+    two.after(one)
 
 
 def assert_before(first: Job, second: Job) -> None:
@@ -190,6 +195,14 @@ REFUSED: dict[str, tuple[Callable[[Context], object], str]] = {
         lambda ctx: ctx.flow.add(square, 1).after(ctx.flow.node("report")).before("report"),
         "wait for each other",
     ),
+    "new nodes in a circle": (
+        lambda ctx: in_a_circle(ctx.flow.add(square, 1), ctx.flow.add(square, 2)),
+        "'square' waits for 'square#2' waits for 'square'",
+    ),
+    "a node that waits for itself": (
+        lambda ctx: ctx.flow.add(square, 1).named("own").before("own"),
+        "'own' waits for 'own'",
+    ),
     "a node that is there": (
         lambda ctx: ctx.flow.node("report").after(ctx.flow.add(square, 1)),
         "is in the flow already",
@@ -227,6 +240,32 @@ async def test_what_cannot_be_added_is_refused_whole_and_says_why(app: App, what
         assert (await run.wait(WITHIN)).state is FlowState.SUCCEEDED
     assert message in heard[0]
     assert set(await states(run)) == {"grow", "other", "report"}
+
+
+async def test_of_two_nodes_that_close_a_cycle_at_the_same_time_one_is_refused(app: App) -> None:
+    both = asyncio.Barrier(2)
+    heard: list[str] = []
+
+    async def grow(ctx: Context, behind: str, before: str) -> None:
+        new = ctx.flow.add(square, 1).named(f"behind-{behind}")
+        new.after(ctx.flow.node(behind)).before(before)
+        await both.wait()
+        try:
+            await ctx.flow.extend()
+        except BadFlow as error:
+            heard.append(str(error))
+
+    task = app.task(name="grow", retry=Retry.never())(grow)
+    flow = app.flow("growing")
+    growing = [flow.add(task, "left", "right"), flow.add(task, "right", "left")]
+    for name in ("left", "right"):
+        flow.add(report, name).named(name).after(*growing)
+    run = await flow.start()
+    async with working(app):
+        assert (await run.wait(WITHIN)).state is FlowState.SUCCEEDED
+    assert len(heard) == 1
+    assert "wait for each other" in heard[0]
+    assert len(await states(run)) == 5
 
 
 async def test_nothing_is_added_to_a_flow_that_is_being_cancelled(app: App) -> None:

@@ -144,6 +144,8 @@ class GrowingFlow(FlowBuilder):
                 raise AttemptLost(self._ctx.job.id, self._ctx.fence)
             case Grown.OVER:
                 raise BadFlow("nothing can be added: the flow is over, or is being cancelled")
+            case Grown.CHANGED:
+                raise BadFlow("nothing was added: the graph of the flow changed at the same time")
             case Grown.TARGET_GONE:
                 names = ", ".join(map(repr, sorted(others)))
                 raise BadFlow(

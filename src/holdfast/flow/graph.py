@@ -188,10 +188,16 @@ def _standing(texts: Sequence[GraphText]) -> list[GraphText]:
 
 
 def require_no_cycle(waits_for: Mapping[str, Iterable[str]]) -> None:
-    """Refuse a graph in which nodes wait for each other (Kahn's algorithm, over the whole graph).
-    The error names one circle of them."""
+    """Refuse a graph in which nodes wait for each other. The error names one circle of them."""
+    if circle := cycle_in(waits_for):
+        raise FlowCycle(circle)
+
+
+def cycle_in(waits_for: Mapping[str, Iterable[str]]) -> list[str]:
+    """One circle of nodes that wait for each other, of which the first is the last too; empty if
+    there is none (Kahn's algorithm, over the whole graph)."""
     if is_in_order(waits_for):
-        return
+        return []
     left = {name: set(needed) for name, needed in waits_for.items()}
     needed_by: dict[str, list[str]] = {name: [] for name in left}
     for name, needed in left.items():
@@ -205,8 +211,7 @@ def require_no_cycle(waits_for: Mapping[str, Iterable[str]]) -> None:
             left[name].discard(gone)
             if not left[name]:
                 free.append(name)
-    if left:
-        raise FlowCycle(_circle(left))
+    return _circle(left) if left else []
 
 
 def is_in_order(waits_for: Mapping[T, Iterable[T]]) -> bool:

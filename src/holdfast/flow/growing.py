@@ -105,14 +105,26 @@ def _each_gate(gates: Gates, flow: FlowId, by: JobId, fence: int) -> Iterator[Gr
         yield Growth(flow=flow, by=by, fence=fence, gates={node: some}, graph=graph)
 
 
+def may_close_a_cycle(growth: Growth) -> bool:
+    """Whether nodes that are there may come to wait for nodes that are there. A growth of which
+    none does closes no cycle with what the flow has."""
+    if not growth.gates:
+        return False
+    new = {node.job.id for node in growth.nodes}
+    given = (*(node.gates for node in growth.nodes), *growth.gates.values())
+    return any(edge.upstream not in new for gates in given for gate in gates for edge in gate.edges)
+
+
 def require_no_cycle_with(graph: Graph, growth: Growth) -> None:
-    """Refuse a growth after which nodes of the flow would wait for each other."""
+    """Refuse a growth after which nodes of the flow would wait for each other. A graph without
+    nodes leaves only the new ones to look at."""
     names = {**graph.names, **{node.job.id: node.name for node in growth.nodes}}
     waits_for = {name: set(graph.upstreams(job)) for job, name in graph.names.items()}
     added = {node.job.id: node.gates for node in growth.nodes}
     for job, gates in (*added.items(), *growth.gates.items()):
-        some = {edge.upstream for gate in gates for edge in gate.edges}
-        waits_for.setdefault(names[job], set()).update(some)
+        if job in names:
+            some = {edge.upstream for gate in gates for edge in gate.edges}
+            waits_for.setdefault(names[job], set()).update(some)
     require_no_cycle(
         {name: [names[job] for job in some if job in names] for name, some in waits_for.items()}
     )

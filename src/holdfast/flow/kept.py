@@ -50,6 +50,14 @@ def without_known(growth: Growth, known: Mapping[str, JobId]) -> Growth:
     )
 
 
+def is_unchecked(growth: Growth, left: Growth) -> bool:
+    """Whether what is left of a growth may close a cycle that nobody has looked for. A node that is
+    new waits for a kept one, of which the growth does not say what that one waits for."""
+    if growth.epoch is not None or not left.gates or len(left.nodes) == len(growth.nodes):
+        return False
+    return any(node.gates for node in left.nodes)
+
+
 def _node(node: NewNode, ids: Mapping[JobId, JobId]) -> NewNode:
     inputs = encode_inputs([renamed(one, ids) for one in decode_inputs(node.inputs)])
     return _replace(node, gates=_renamed(node.gates, ids), inputs=inputs)

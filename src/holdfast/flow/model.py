@@ -235,7 +235,9 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     """What is added to a running flow. `by` and `fence`: the running node that adds it. `gates` are
     further gates of nodes that are still blocked. `graph` says the same as JSON. A map adds
     `elements`, and nothing else with them: `holdfast.flow.kept.written_out` says them as nodes
-    and gates."""
+    and gates. `epoch`: somebody has looked for cycles in the graph of the flow at that epoch, and
+    the growth applies only while the flow is there. None: the growth can close no cycle unless the
+    flow has some of its nodes already."""
 
     flow: FlowId
     by: JobId
@@ -244,6 +246,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NewNode, ...] = ()
     gates: dict[JobId, tuple[NewGate, ...]] = {}
     elements: NewElements | None = None
+    epoch: int | None = None
 
 
 class Grown(StrEnum):
@@ -253,6 +256,7 @@ class Grown(StrEnum):
     NOT_HELD = "not held"  # `by` does not run with that fence
     OVER = "over"  # the flow has ended, or is being cancelled, or is not there
     TARGET_GONE = "target gone"  # a node that was to get a gate is not blocked any more
+    CHANGED = "changed"  # nobody has looked for cycles in the graph as it is now
 
 
 class Reopening(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.flow.drift import drift_of, mending_of
+from holdfast.flow.drift import circle_of, drift_of, mending_of
 from holdfast.flow.errands import pages_of
 from holdfast.flow.graph import Graph
-from holdfast.flow.model import BITS, FlowInfo, Mending, NewGate, NodeInfo
+from holdfast.flow.model import BITS, FlowInfo, FlowState, Mending, NewGate, NodeInfo
 from holdfast.job.ids import JobId
 from holdfast.job.state import ENDED
 from holdfast.store.contract.store import Store
@@ -48,10 +48,12 @@ class WholeFlow(msgspec.Struct, frozen=True):
 
 
 class Drift(msgspec.Struct, frozen=True):
-    """What is wrong with the counts of a flow, in words, and what makes them right."""
+    """What is wrong with a flow: with its counts in words, and what makes them right; and a circle
+    of nodes that wait for each other, which nothing makes right."""
 
     flow: FlowInfo
     wrong: list[str]
+    circle: list[str]
     mending: Mending
 
 
@@ -60,10 +62,16 @@ async def find_drift(store: Store, flow: FlowInfo) -> Drift | None:
     between them: a difference counts only if the flow has not moved, and if it is the same when the
     flow is read again."""
     first = await WholeFlow.read(store, flow)
-    wrong = drift_of(flow, first.graph, first.nodes.values())
-    if not wrong or await store.flows.get([flow.id]) != [flow]:
+    found = _wrong_with(first)
+    if not any(found) or await store.flows.get([flow.id]) != [flow]:
         return None
     again = await WholeFlow.read(store, flow)
-    if drift_of(flow, again.graph, again.nodes.values()) != wrong:
+    if _wrong_with(again) != found:
         return None
-    return Drift(flow, wrong, mending_of(flow, again.graph, again.nodes.values()))
+    return Drift(flow, *found, mending_of(flow, again.graph, again.nodes.values()))
+
+
+def _wrong_with(whole: WholeFlow) -> tuple[list[str], list[str]]:
+    flow, nodes = whole.flow, whole.nodes.values()
+    goes_on = flow.state in (FlowState.RUNNING, FlowState.PAUSED)  # others cancel what is blocked
+    return drift_of(flow, whole.graph, nodes), circle_of(nodes) if goes_on else []

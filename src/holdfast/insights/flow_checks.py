@@ -1,5 +1,5 @@
-"""The doctor's checks of flows: it finds, and can mend, what the reconciler `flow_drift` does, and
-finds jobs that wait for a flow that is over.
+"""The doctor's checks of flows: it finds, and can mend, what the reconciler `flow_drift` does. It
+finds nodes that wait for each other, and jobs that wait for a flow that is over.
 
 The counts of a flow are right by construction, so every finding is a defect. By default the newest
 live flows are read, up to a number of nodes. A deep examination reads all flows, ended ones too.
@@ -30,6 +30,7 @@ CHECKED_JOBS = 500
 SUSPENDED = JobFilter(states=frozenset({JobState.SUSPENDED}))
 FLOWS_AT_ONCE = 100
 WRONGS_SHOWN = 3
+NODES_NAMED = 10
 FLOWS_NAMED = 20
 """So many flows are named; the others are counted."""
 
@@ -55,7 +56,7 @@ async def check_flows(
         if (drift := await find_drift(store, flow)) is not None:
             ill += 1
             if ill <= FLOWS_NAMED or fix:
-                found.append(await _diagnosis(store, drift, fix=fix, by=by))
+                found += await _diagnoses(store, drift, fix=fix, by=by)
     if ill > FLOWS_NAMED and not fix:
         found.append(_problem(f"{ill - FLOWS_NAMED:,} more flows differ from their graphs"))
     return found or [_well(looked, left_out, deep=deep)]
@@ -84,6 +85,19 @@ def _well(looked: int, left_out: int, *, deep: bool) -> Diagnosis:
 def _problem(saw: str, flow: str = "") -> Diagnosis:
     advice = "report this as a bug; live workers mend running flows within a minute, or now"
     return Diagnosis("flows", PROBLEM, saw, advice, (Action(Noun.FLOWS, Verb.CORRECT, flow),))
+
+
+async def _diagnoses(store: Store, drift: Drift, *, fix: bool, by: str | None) -> list[Diagnosis]:
+    found = [await _diagnosis(store, drift, fix=fix, by=by)] if drift.wrong else []
+    return [*found, _circle(drift.flow, drift.circle)] if drift.circle else found
+
+
+def _circle(flow: FlowInfo, circle: list[str]) -> Diagnosis:
+    waits = " waits for ".join(map(repr, circle[:NODES_NAMED]))
+    more = f" and so on, {len(circle) - 1:,} nodes" if len(circle) > NODES_NAMED else ""
+    saw = f"flow {flow.id} ({flow.name}): {waits}{more}, so none of them can ever begin"
+    advice = "cancel one of these nodes: the others are skipped then; or cancel the flow"
+    return Diagnosis("flows", PROBLEM, saw, advice, (Action(Noun.FLOWS, Verb.CANCEL, flow.id),))
 
 
 async def _diagnosis(store: Store, drift: Drift, *, fix: bool, by: str | None) -> Diagnosis:

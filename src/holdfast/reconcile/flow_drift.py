@@ -50,7 +50,7 @@ class FlowDriftReconciler(Reconciler):
 
     async def _look_at(self, flow: FlowInfo) -> Swept:
         drift = await find_drift(self.store, flow)
-        if drift is None:
+        if drift is None or not drift.wrong:
             return Swept()
         wrong = tuple(drift.wrong)
         self.events.error("flow.adrift", flow=flow.id, flow_name=flow.name, wrong=wrong)

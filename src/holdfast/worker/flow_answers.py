@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from weakref import WeakValueDictionary
+
 import msgspec
 
 from holdfast.errors import BadFlow
 from holdfast.flow.graph import Graph
-from holdfast.flow.growing import require_no_cycle_with
+from holdfast.flow.growing import may_close_a_cycle, require_no_cycle_with
 from holdfast.flow.ids import child_flow_id
-from holdfast.flow.model import FLOW_ENDED, Growth, NewFlow, NodeInput
+from holdfast.flow.kept import without_known
+from holdfast.flow.model import FLOW_ENDED, FlowId, Grown, Growth, NewFlow, NodeInput
 from holdfast.flow.parents import end_of
 from holdfast.job.ids import JobId
 from holdfast.job.requests import (
@@ -29,6 +34,7 @@ from holdfast.worker.attempt import Attempt
 FlowRequest = FindNodes | ExtendFlow | FindChild | StartChild
 _flow = msgspec.json.Decoder(NewFlow)
 _growth = msgspec.json.Decoder(Growth)
+NO_GRAPH = Graph(())
 
 
 class FlowAnswers:
@@ -36,6 +42,7 @@ class FlowAnswers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._looking: WeakValueDictionary[FlowId, asyncio.Lock] = WeakValueDictionary()
 
     async def answer(self, attempt: Attempt, request: FlowRequest) -> Answer:
         match request:
@@ -56,13 +63,30 @@ class FlowAnswers:
         return NodesFound(told.flow, told.flow_name, ids, anew)
 
     async def _grown(self, attempt: Attempt, given: Growth) -> FlowGrown:
-        """Only nodes that are there already can be closed into a circle by a growth."""
         growth = msgspec.structs.replace(given, by=attempt.job.id, fence=attempt.job.fence)
-        if growth.gates:
-            graph = Graph(await self._store.flows.graph(growth.flow))
-            require_no_cycle_with(graph, growth)
-        [grown] = await self._store.flows.extend([growth])
+        require_no_cycle_with(NO_GRAPH, growth)
+        grown = Grown.CHANGED
+        if not may_close_a_cycle(growth):
+            [grown] = await self._store.flows.extend([growth])
+        if grown is Grown.CHANGED:
+            grown = await self._grown_checked(growth)
         return FlowGrown(grown.value)
+
+    async def _grown_checked(self, growth: Growth) -> Grown:
+        """Look for cycles in the graph as it is, and add the growth if nobody has changed the graph
+        meanwhile. Attempts of this worker do so one after the other: each would only undo the look
+        of the others."""
+        async with self._looking.setdefault(growth.flow, asyncio.Lock()):
+            grown = Grown.CHANGED
+            while grown is Grown.CHANGED:
+                # The epoch is read first: a change between the two makes it the older one.
+                epochs = [flow.epoch for flow in await self._store.flows.get([growth.flow])]
+                graph = Graph(await self._store.flows.graph(growth.flow))
+                known = {name: node.job for name, node in graph.nodes.items()}
+                require_no_cycle_with(graph, without_known(growth, _among(growth, known)))
+                seen = msgspec.structs.replace(growth, epoch=epochs[0] if epochs else None)
+                [grown] = await self._store.flows.extend([seen])
+            return grown
 
     async def _child_of(self, attempt: Attempt) -> ChildFound:
         for flow in await self._store.flows.get([child_flow_id(attempt.job.id)]):
@@ -91,3 +115,8 @@ class FlowAnswers:
         if told is None:
             raise BadFlow(f"job {job} belongs to no flow any more")
         return told
+
+
+def _among(growth: Growth, known: Mapping[str, JobId]) -> dict[str, JobId]:
+    """The nodes of a growth that the flow has."""
+    return {node.name: known[node.name] for node in growth.nodes if node.name in known}

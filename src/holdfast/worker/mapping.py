@@ -70,4 +70,6 @@ def _require(grown: Grown, ctx: Context) -> None:
             raise AttemptLost(ctx.job.id, ctx.fence)
         case Grown.OVER:
             raise Fail("its flow is over, or being cancelled")
+        case Grown.CHANGED:
+            raise Fail("other nodes of the flow have the names of elements")
     assert_never(grown)

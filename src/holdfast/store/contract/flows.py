@@ -106,7 +106,11 @@ class Flows(Protocol):
         """Add nodes and gates to running flows. A name that the flow has already is kept as it is,
         with the gates that name it: `holdfast.flow.kept.without_known` says what is left. Gates
         alone are added once, by their graph. An upstream that has ended is counted at once. If a
-        growth is refused, nothing of it is written. The flow's epoch grows."""
+        growth is refused, nothing of it is written. The flow's epoch grows.
+
+        No store looks for cycles. It answers `CHANGED` if the flow has left the epoch at which
+        somebody did, or if nobody did and kept nodes may close one: then whoever asks looks again,
+        in the graph as it is now, and asks anew."""
         ...
 
     async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from holdfast.errors import KeyHeld, StoreUnavailable
-from holdfast.flow.kept import without_known, written_out
+from holdfast.flow.kept import is_unchecked, without_known, written_out
 from holdfast.flow.model import (
     CloseWhat,
     FlowId,
@@ -178,6 +178,8 @@ class PostgresFlows(PostgresFlowReading):
         left = without_known(growth, known)
         if not left.nodes and (growth.nodes or found[0]["grown_before"]):
             return Grown.GROWN
+        if growth.epoch not in (None, found[0]["epoch"]) or is_unchecked(growth, left):
+            return Grown.CHANGED
         targets = set(left.gates) - {node.job.id for node in left.nodes}
         if targets and len(await session.fetch("flows/targets", left.flow, [*targets])) < len(
             targets

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from holdfast.flow.elements import element_ids, element_names
-from holdfast.flow.kept import without_known, written_out
+from holdfast.flow.kept import is_unchecked, without_known, written_out
 from holdfast.flow.model import (
     UNHELD,
     CloseWhat,
@@ -173,6 +173,8 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
             return _extend_by_elements(tx, growth, new)
     if (left := _not_known(tx, written_out(growth))) is None:
         return Grown.GROWN
+    if growth.epoch not in (None, state[1]) or is_unchecked(growth, left):
+        return Grown.CHANGED
     if not _are_blocked(tx, left.flow, set(left.gates) - {node.job.id for node in left.nodes}):
         return Grown.TARGET_GONE
     epoch = _note_growth(tx, left, len(left.nodes))

@@ -145,7 +145,7 @@ class NewFlowRow(msgspec.Struct, array_like=True):
 
 class GrowthRow(msgspec.Struct, array_like=True):
     """What is added to a flow. `gates`: [node, gates] of nodes that are there. With `elements`
-    there is nothing else."""
+    there is nothing else. `epoch`: the only one of the flow at which it applies, False for any."""
 
     flow: str
     by: str
@@ -154,6 +154,7 @@ class GrowthRow(msgspec.Struct, array_like=True):
     gates: list[tuple[str, list[NewGateRow]]]
     graph: str
     elements: ElementsRow | Maybe
+    epoch: int | Maybe
 
 
 class ReopeningRow(msgspec.Struct, array_like=True):

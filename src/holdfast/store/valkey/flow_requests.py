@@ -96,6 +96,7 @@ def growth_row(growth: Growth, tag: str) -> GrowthRow:
         _gates(growth.gates),
         growth.graph,
         False if growth.elements is None else _elements_row(growth, growth.elements),
+        False if growth.epoch is None else growth.epoch,
     )
 
 

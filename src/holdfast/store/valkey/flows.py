@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, NamedTuple, cast
 
 from holdfast.errors import BadFlow, BadOption, NotCapable
-from holdfast.flow.kept import without_known, written_out
+from holdfast.flow.kept import is_unchecked, without_known, written_out
 from holdfast.flow.model import (
     CloseWhat,
     Errand,
@@ -116,6 +116,8 @@ class ValkeyFlows(ValkeyFlowReading):
             return Grown(answer.decode())
         known = {name: JobId(job.decode()) for name, job in paired(answer)}
         left = without_known(growth, known)
+        if is_unchecked(growth, left):
+            return Grown.CHANGED
         return await self._extend(left) if left.nodes else Grown.GROWN
 
     async def reopen(self, plans: Sequence[Reopening], by: str | None = None) -> list[FlowId]:

@@ -1,6 +1,6 @@
 -- $1 flow   $2 who adds, $3 its fence   $4 names to add   $5 the graph of what is added
 -- What decides about a growth. The flow is locked.
-select flow.state,
+select flow.state, flow.epoch,
     exists (
         select from {{schema}}.lease
         where lease.job_id = $2::uuid and lease.fence = $3::bigint

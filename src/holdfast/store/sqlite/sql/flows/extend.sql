@@ -4,7 +4,7 @@ join holdfast_node as n on n.job_id = l.job_id
 where l.job_id = ? and l.fence = ? and n.flow_id = ?
 
 -- name: state
-select state from holdfast_flow where id = ?
+select state, epoch from holdfast_flow where id = ?
 
 -- name: grown before
 select 1 from holdfast_flow_graph where flow_id = ? and graph = ?

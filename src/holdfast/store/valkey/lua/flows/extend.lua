@@ -110,6 +110,8 @@ if #known > 0 then
     return known
 elseif has_grown_before() then
     return 'grown'
+elseif given[GROWTH_EPOCH] and given[GROWTH_EPOCH] ~= row[FLOW_EPOCH] then
+    return 'changed'
 elseif not are_blocked() then
     return 'target gone'
 end
