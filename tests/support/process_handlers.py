@@ -10,6 +10,7 @@ from pathlib import Path
 
 from holdfast.context import Context
 from holdfast.job.ends import Cancel, Fail, Snooze, Throttled, TryAgain
+from holdfast.steps.streams import SyncStream
 
 
 def add(a: int, b: int) -> int:
@@ -135,3 +136,14 @@ def streams_tokens(ctx: Context) -> str:
             raise ValueError("again")
         out.write({"n": 4})
     return out.text
+
+
+def draft(out: SyncStream) -> str:
+    for token in "abc":
+        out.write(token)
+    return out.text
+
+
+def drafts(ctx: Context) -> str:
+    """Writes frames inside of a step."""
+    return ctx.step_sync("draft", draft, ctx.stream_sync("tokens"))

@@ -73,10 +73,11 @@ class FindStep(msgspec.Struct, frozen=True, tag=True):
 
 class KeepStep(msgspec.Struct, frozen=True, tag=True):
     """Write this record down before the answer. A `lazy` record is written with the next one, or
-    with the end of the attempt."""
+    with the end of the attempt. `inside` names the steps that were called inside of this one."""
 
     record: StepRecord
     lazy: bool = False
+    inside: tuple[str, ...] = ()
 
 
 class Wait(msgspec.Struct, frozen=True, tag=True):

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, NoReturn
 
 from holdfast.codec.results import Misfit, ResultType
@@ -65,13 +66,14 @@ TRIES: ContextVar[int] = ContextVar("holdfast-tries")
 class StepRunner:
     """Runs the steps of one attempt."""
 
-    __slots__ = ("_began", "_claimed", "_left", "_names", "_quiet", "_running", "_way")
+    __slots__ = ("_began", "_claimed", "_inside", "_left", "_names", "_quiet", "_running", "_way")
 
     def __init__(self, claimed: Claimed, way: Way) -> None:
         self._claimed = claimed
         self._way = way
         self._began = time.monotonic()
         self._names: dict[str, int] = {}
+        self._inside: dict[str, list[str]] = {}
         self._running = 0
         self._quiet: list[asyncio.Future[None]] = []
         self._left = False
@@ -107,6 +109,8 @@ class StepRunner:
                 self._require_version(found, chosen, misfit)
         if found is not None and found.failed:
             raise StepFailed(name, found.kind or "", found.message or "", found.tries)
+        if (around := WITHIN.get(None)) is not None:
+            self._inside.setdefault(around, []).append(name)
         self._running += 1
         try:
             tries = 0 if found is None else await self._tries_before(name, found)
@@ -298,9 +302,15 @@ class StepRunner:
                 raise TypeError(f"a look for a step was answered by {other!r}")
 
     async def _keep(self, record: StepRecord, *, lazy: bool) -> None:
-        answer = await self._ask(KeepStep(record, lazy))
+        inside = self._all_inside(record.name) if self._inside else ()
+        answer = await self._ask(KeepStep(record, lazy, inside))
         if not isinstance(answer, StepKept):
             raise TypeError(f"a record of a step was answered by {answer!r}")
+
+    def _all_inside(self, name: str) -> tuple[str, ...]:
+        """The steps that were called inside of this one, and inside of those."""
+        called = self._inside.get(name, ())
+        return (*called, *chain.from_iterable(map(self._all_inside, called)))
 
     def _ask(self, request: Request) -> Coroutine[Any, Any, Answer]:
         self._require_staying()

@@ -8,7 +8,14 @@ from functools import partial
 from typing import assert_never
 
 from holdfast.enqueue.batcher import Batcher
-from holdfast.errors import BadFlow, BadOption, HoldfastError, PayloadTooLarge, RowRefused
+from holdfast.errors import (
+    BadFlow,
+    BadOption,
+    HoldfastError,
+    PayloadTooLarge,
+    RowRefused,
+    StreamRefused,
+)
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import decide
 from holdfast.job.requests import (
@@ -37,9 +44,9 @@ from holdfast.job.requests import (
 )
 from holdfast.job.transition import Transition
 from holdfast.store.contract.records import ProgressReport, Verdict
-from holdfast.worker.attempt import Attempt, Stop, with_spent
+from holdfast.worker.attempt import Attempt, Stop, with_records, with_spent
 from holdfast.worker.call_answers import CallAnswers
-from holdfast.worker.flow_answers import FlowAnswers
+from holdfast.worker.flow_answers import FlowAnswers, FlowRequest
 from holdfast.worker.limit_answers import LimitAnswers
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.step_answers import StepAnswers
@@ -56,10 +63,10 @@ class Answering:
     def __init__(self, setup: WorkerSetup) -> None:
         self._jobs = setup.store.jobs
         self._flows = FlowAnswers(setup.store)
-        self._steps = StepAnswers(setup, self._at_last)
+        self._streams = StreamAnswers(setup, self._at_last)
+        self._steps = StepAnswers(setup, self._at_last, self._streams.before)
         self._votes = VoteAnswers(setup.options.signing_keys, setup.events)
         self._calls = CallAnswers(setup.store, self._steps, self._at_last)
-        self._streams = StreamAnswers(setup, self._at_last)
         self._spending = LimitAnswers(setup, self._at_last)
         self.end = self._streams.end
         self._outage = setup.outage
@@ -88,12 +95,17 @@ class Answering:
                 case WriteFrame() | CloseStream():
                     return await self._streams.answer(attempt, request)
                 case FindNodes() | ExtendFlow() | FindChild() | StartChild():
-                    asked = partial(self._flows.answer, attempt, request)
-                    return await self._at_last(attempt, FLOWS, asked)
+                    return await self._of_flow(attempt, request)
                 case _:
                     assert_never(request)
-        except (RowRefused, BadFlow, BadOption) as error:
+        except (RowRefused, StreamRefused, BadFlow, BadOption) as error:
             return RequestRefused(str(error))
+
+    async def _of_flow(self, attempt: Attempt, request: FlowRequest) -> Answer:
+        """A function that has started its flow is not called again, so its frames come first."""
+        if isinstance(request, StartChild):
+            await self._streams.flushed(attempt)
+        return await self._at_last(attempt, FLOWS, partial(self._flows.answer, attempt, request))
 
     def answer_sync(self, attempt: Attempt, request: Request) -> Answer:
         """The same for a handler in a thread, which waits for the answer."""
@@ -132,8 +144,7 @@ class Answering:
             if (size := len(text.encode())) > self._max_result:
                 what = f"task {attempt.job.task!r}: the result"
                 raise PayloadTooLarge(what, size, self._max_result)
-        move = with_spent(attempt, decide(attempt.job, Returned(text)))
-        return move if attempt.journal is None else attempt.journal.complete(move)
+        return with_records(attempt, with_spent(attempt, decide(attempt.job, Returned(text))))
 
     async def aclose(self) -> None:
         await self._batcher.aclose()

@@ -214,3 +214,13 @@ def with_spent(attempt: Attempt, move: Transition) -> Transition:
     if not attempt.spent:
         return move
     return msgspec.structs.replace(move, spent=tuple(attempt.spent.items()))
+
+
+def with_records(attempt: Attempt, move: Transition) -> Transition:
+    """The same end, with the records of steps that are written with it. An end that did not wait
+    for the frames of steps has no records of them: the next attempt calls those steps again."""
+    if (journal := attempt.journal) is None:
+        return move
+    if attempt.streams is not None and attempt.streams.is_behind:
+        journal.take()
+    return journal.complete(move)

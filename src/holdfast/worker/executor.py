@@ -26,7 +26,7 @@ from holdfast.job.ends import (
 )
 from holdfast.job.outcome import decide, undecidable
 from holdfast.job.transition import Transition
-from holdfast.worker.attempt import LOST, Attempt, Stop, with_spent
+from holdfast.worker.attempt import LOST, Attempt, Stop, with_records, with_spent
 from holdfast.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
@@ -210,16 +210,15 @@ def settle(attempt: Attempt, end: End) -> Transition | None:
     None when the attempt is no longer this worker's to end."""
     if attempt.stop is LOST:
         return None
-    journal = attempt.journal
-    if journal is not None:
-        end = journal.end(end)
+    if attempt.journal is not None:
+        end = attempt.journal.end(end)
     if isinstance(end, Returned) and attempt.taken is None:
         move = decide(attempt.job, end)  # it stands, also if a stop came too late for it
     else:
         move = decided(attempt, _given_stop(attempt, end))
     if attempt.spent:
         move = with_spent(attempt, move)
-    return move if journal is None or attempt.taken is not None else journal.complete(move)
+    return move if attempt.taken is not None else with_records(attempt, move)
 
 
 def decided(attempt: Attempt, end: End) -> Transition:

@@ -41,7 +41,6 @@ class FrameWriter:
         self._outage = outage
         self._loop = asyncio.get_running_loop()
         self._dirty: dict[AttemptStreams, Attempt] = {}
-        self._writing: set[AttemptStreams] = set()
         self._bytes = 0
         self._may_begin = 0.0
         self._urgent = asyncio.Event()
@@ -62,13 +61,14 @@ class FrameWriter:
         while streams.backlog >= MOST_BACKLOG and not (streams.gone or attempt.is_over):
             await self._next_round()
 
-    async def written(self, attempt: Attempt, streams: AttemptStreams) -> None:
-        """Wait until everything is written that the attempt has said so far."""
-        while streams in self._dirty or streams in self._writing:
-            if attempt.stop is Stop.LOST:
-                return
+    async def written(self, attempt: Attempt, streams: AttemptStreams, number: int) -> bool:
+        """Wait until the first so many frames of the attempt are written. Frames that come later
+        are not waited for. False if some of these frames never will be written."""
+        while streams.over < number and self._task is not None and attempt.stop is not Stop.LOST:
             self._urgent.set()
             await self._next_round()
+        is_told = streams.over >= number and attempt.stop is not Stop.LOST
+        return is_told and not streams.gone and streams.refused is None
 
     async def aclose(self) -> None:
         """Attempts that have ended have written everything before; nobody waits for the rest."""
@@ -87,15 +87,16 @@ class FrameWriter:
         try:
             while self._dirty:
                 await self._until_due()
-                began, rows = self._loop.time(), self._take()
+                began, dirty = self._loop.time(), self._dirty
+                rows = self._take()
                 self._may_begin = began + _gap(len(rows))
                 for first in range(0, len(rows), APPEND_BATCH):
                     await self._write(rows[first : first + APPEND_BATCH])
-                self._writing.clear()
+                for streams in dirty:
+                    streams.over = streams.sent
                 self._end_round()
         finally:
             self._task = None
-            self._writing.clear()
             self._end_round()
 
     async def _until_due(self) -> None:
@@ -108,7 +109,6 @@ class FrameWriter:
 
     def _take(self) -> Rows:
         dirty, self._dirty, self._bytes = self._dirty, {}, 0
-        self._writing = set(dirty)
         rows = []
         for streams, attempt in dirty.items():
             streams.backlog = 0

@@ -41,17 +41,20 @@ _NOTHING = Recalled([], [])
 
 AtLast = Callable[[Attempt, str, Callable[[], Awaitable[Answer]]], Awaitable[Answer]]
 """Asks the store until it answers (`Answering`)."""
+Before = Callable[[Attempt, Sequence[StepRecord]], Awaitable[Answer | None]]
+"""Has all written that goes before these records (`StreamAnswers`)."""
 Asked = FindStep | KeepStep | Wait | TakeSignals
 
 
 class StepAnswers:
     """Knows the journal of each attempt, and writes what is to be written now."""
 
-    def __init__(self, setup: WorkerSetup, at_last: AtLast) -> None:
+    def __init__(self, setup: WorkerSetup, at_last: AtLast, before: Before) -> None:
         self._steps = setup.store.steps
         self._signals = setup.store.signals
         self._options = setup.options
         self._at_last = at_last
+        self._before = before
         self._records: Batcher[Sequence[StepRecord], bool] = Batcher(self._record)
         self._recalls: Batcher[JobId, Recalled] = Batcher(self._recall)
         self._looks: Batcher[JobId, list[Signal]] = Batcher(self._look)
@@ -60,7 +63,9 @@ class StepAnswers:
         match request:
             case FindStep(name):
                 return await self._find(attempt, name)
-            case KeepStep(record, lazy):
+            case KeepStep(record, lazy, inside):
+                if inside and attempt.streams is not None:
+                    attempt.streams.note_inside(record.name, inside)
                 return await self.keep(attempt, [record], lazy=lazy)
             case Wait(record):
                 return self._leave(attempt, record)
@@ -98,7 +103,7 @@ class StepAnswers:
     async def keep(
         self, attempt: Attempt, given: Sequence[StepRecord], *, lazy: bool = False
     ) -> Answer:
-        """Write records down; lazy ones later, with the next."""
+        """Write records down, after the frames of their steps; lazy ones later, with the next."""
         if attempt.is_over:
             return _GONE
         journal = _journal_of(attempt)
@@ -111,6 +116,10 @@ class StepAnswers:
             return _KEPT
         records = journal.take()
         try:
+            if attempt.streams is not None:
+                refusal = await self._before(attempt, records)
+                if refusal is not None:
+                    return refusal
             return await self._at_last(attempt, RECORD, partial(self._written, records))
         except asyncio.CancelledError:
             journal.give_back(records)  # the handler was stopped: they are written with its end

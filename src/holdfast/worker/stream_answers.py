@@ -20,6 +20,7 @@ from holdfast.job.requests import (
     FrameTaken,
     WriteFrame,
 )
+from holdfast.job.step import StepRecord
 from holdfast.job.stream import StreamPart
 from holdfast.job.ties import Tie
 from holdfast.worker.attempt import Attempt, Stop
@@ -76,7 +77,7 @@ class StreamAnswers:
         late = {Stop.TIMEOUT, Stop.DEADLINE, Stop.CANCEL}
         while attempt.stop is not Stop.LOST:
             try:
-                await self._writer.written(attempt, streams)
+                await self._writer.written(attempt, streams, streams.said)
                 break
             except asyncio.CancelledError:
                 if attempt.stop not in late:
@@ -87,9 +88,22 @@ class StreamAnswers:
         return end
 
     async def flushed(self, attempt: Attempt) -> None:
-        """Wait until the frames of a running attempt are written."""
+        """Wait until the frames of a running attempt are written. Raises `StreamRefused` if the
+        store would not take one."""
         if (streams := attempt.streams) is not None:
-            await self._writer.written(attempt, streams)
+            await self._writer.written(attempt, streams, streams.said)
+            if streams.refused is not None:
+                raise StreamRefused(streams.refused)
+
+    async def before(self, attempt: Attempt, records: Sequence[StepRecord]) -> Answer | None:
+        """Wait until all frames of these steps are written. A step that is recorded is not called
+        again, so nobody would write them later. The answer says why they never will be."""
+        if (streams := attempt.streams) is None:
+            return None
+        needed = streams.needed_by(record.name for record in records)
+        if await self._writer.written(attempt, streams, needed) and not attempt.is_over:
+            return None
+        return _GONE if streams.refused is None else FrameRefused(streams.refused)
 
     async def _open(self, attempt: Attempt) -> AttemptStreams:
         """What earlier attempts have left is asked for once in an attempt, and only if there may be
@@ -115,7 +129,7 @@ class StreamAnswers:
 
     async def _closed(self, attempt: Attempt, streams: AttemptStreams) -> Answer:
         self._writer.add(attempt, streams)
-        await self._writer.written(attempt, streams)
+        await self._writer.written(attempt, streams, streams.said)
         if streams.gone or attempt.is_over:
             return _GONE
         return _TAKEN if streams.refused is None else FrameRefused(streams.refused)

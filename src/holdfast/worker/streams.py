@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -86,11 +86,14 @@ class _Stream:
 class AttemptStreams:
     """What the worker knows of the streams of one attempt. What earlier attempts have left is
     `loaded` before the first frame is taken, by whoever has the `lock`. `backlog` is how many bytes
-    are not written yet. `refused` is why the store would not take a frame."""
+    are not written yet. `refused` is why the store would not take a frame.
+
+    Frames are counted in the order in which they come: the worker has taken `said` of them, has
+    `sent` that many to the store, and the store has answered the first `over` of them."""
 
     __slots__ = (
-        *("_job", "_left", "_limits", "_size", "_streams"),
-        *("backlog", "gone", "loaded", "lock", "refused"),
+        *("_inside", "_job", "_last", "_left", "_limits", "_size", "_streams"),
+        *("backlog", "gone", "loaded", "lock", "over", "refused", "said", "sent"),
     )
 
     def __init__(self, job: Claimed, limits: WorkerOptions, *, loaded: bool) -> None:
@@ -99,6 +102,9 @@ class AttemptStreams:
         self._streams: dict[str, _Stream] = {}
         self._left: dict[tuple[str, str], int] = {}
         self._size = 0
+        self._last: dict[str, int] = {}
+        self._inside: dict[str, tuple[str, ...]] = {}
+        self.said = self.sent = self.over = 0
         self.loaded = loaded
         self.lock = asyncio.Lock()
         self.backlog = 0
@@ -133,6 +139,9 @@ class AttemptStreams:
         row.size += size
         stream.n += 1
         self.backlog += size
+        self.said += 1
+        if request.section:
+            self._last[request.section] = self.said
 
     def close(self, request: CloseStream) -> None:
         """The handler writes no more to this stream. A section of a step has no end of its own:
@@ -146,6 +155,7 @@ class AttemptStreams:
             stream.rows.append(_Row("", section, stream.n))
         stream.rows[-1].closes = True
         stream.n += 1
+        self.said += 1
 
     def _open(self, request: WriteFrame | CloseStream) -> _Stream:
         stream = self._streams.get(request.stream)
@@ -202,10 +212,28 @@ class AttemptStreams:
         self._size += size
         section.size += size
 
+    # Frames before records ----------------------------------------------------------------------
+
+    def note_inside(self, step: str, steps: tuple[str, ...]) -> None:
+        """These steps were called inside of this one, so their frames belong to it too."""
+        self._inside[step] = steps
+
+    def needed_by(self, steps: Iterable[str]) -> int:
+        """How many frames the store must have before the records of these steps are written."""
+        last = self._last
+        names = (name for step in steps for name in (step, *self._inside.get(step, ())))
+        return max((last.get(name, 0) for name in names), default=0)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a frame that a step has written is not in the store, or never will be."""
+        return self.refused is not None or max(self._last.values(), default=0) > self.over
+
     # To be written ------------------------------------------------------------------------------
 
     def take(self) -> list[NewFrames]:
         """The rows to write now."""
+        self.sent = self.said
         found = []
         for name, stream in self._streams.items():
             rows, stream.rows = stream.rows, []
