@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from holdfast.job.ends import (
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
 from holdfast.limits.model import AlarmWhat, Budget
+from holdfast.store.contract.limits import Take
 from holdfast.store.contract.records import SpendReport
 from holdfast.store.contract.wakeups import Topic, Wakeup
 from tests.conformance.builders import FAILED, RAISED, RETURNED, Scene
@@ -235,6 +236,38 @@ async def test_days_begin_at_midnight_of_the_budget_s_zone(scene: Scene) -> None
     scene.clock.advance(1)
     assert await books(scene) == (0, 0)
     assert scene.clock.now == datetime(2030, 3, 31, 22, 0, tzinfo=UTC)
+
+
+SIX_THREE_THREE = [1, 2, 3, 4, 5, 6, 1, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("zone", "begins", "counted"),
+    [
+        # 2:00 becomes 2:30
+        ("Australia/Lord_Howe", datetime(2031, 10, 4, 14, 30, tzinfo=UTC), SIX_THREE_THREE),
+        # 2:00 becomes 1:30
+        ("Australia/Lord_Howe", datetime(2031, 4, 5, 14, 0, tzinfo=UTC), SIX_THREE_THREE),
+        ("Asia/Kolkata", datetime(2031, 4, 5, 14, 0, tzinfo=UTC), [1, 2, 3, 1, 2, 3, 4, 5, 6, 1]),
+        ("Asia/Kathmandu", datetime(2031, 4, 5, 14, 5, tzinfo=UTC), [1, 1, 2, 3, 4, 5, 6, 1]),
+        # 2:00 becomes 3:00, and 3:00 becomes 2:00
+        ("Europe/Berlin", datetime(2031, 3, 30, 0, 40, tzinfo=UTC), [1, 2, 1, 2, 3, 4, 5, 6, 1]),
+        ("Europe/Berlin", datetime(2031, 10, 26, 0, 40, tzinfo=UTC), [1, 2, 1, 2, 3, 4, 5, 6, 1]),
+    ],
+)
+async def test_hours_are_those_of_the_clock_in_the_budget_s_zone(
+    scene: Scene, zone: str, begins: datetime, counted: list[int]
+) -> None:
+    """Every ten minutes one unit is spent. A change of the clock ends its hour."""
+    until(scene, begins - timedelta(hours=5))
+    await define(scene, tokens=Budget(100, every="hour", timezone=zone))
+    until(scene, begins)
+    found = list[int]()
+    for _ in counted:
+        await scene.store.limits.take([Take("tokens:")])
+        found.append((await bucket(scene, "tokens:")).spent)
+        scene.clock.advance(600)
+    assert found == counted
 
 
 async def test_months_begin_on_the_first(scene: Scene) -> None:

@@ -9,6 +9,8 @@ have.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from holdfast.job.transition import Settles
 from holdfast.limits.admission import Bucket, fitting
 from holdfast.limits.model import SECOND, Budget, Concurrency, Rate, from_json, to_json
 from holdfast.limits.periods import period_at
+from holdfast.schedule.zone import changes
 
 START = 1_893_456_000 * SECOND
 """2030."""
@@ -157,7 +160,19 @@ def test_a_clock_that_is_set_back_over_midnight_forgets_nothing() -> None:
     assert bucket.counted(START) == 65
 
 
-ZONES = ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kathmandu", "Africa/Cairo"]
+ZONES = [
+    "UTC",
+    "Europe/Berlin",
+    "America/Sao_Paulo",
+    "Asia/Kathmandu",
+    "Africa/Cairo",
+    "Asia/Kolkata",
+    "Australia/Lord_Howe",  # its clocks move by half an hour
+    "America/Caracas",  # moved to other half hours
+    "Asia/Pyongyang",
+    "America/St_Johns",  # changed its clocks at 0:01
+    "Antarctica/Troll",  # by two hours
+]
 MOMENTS = st.integers(946_684_800 * SECOND, 2_208_988_800 * SECOND)
 """From 2000 to 2040."""
 
@@ -171,6 +186,44 @@ def test_periods_follow_each_other_without_a_gap(now: int, zone: str, every: str
     assert following.start == period.end
     before = period_at(every, zone, period.start - 1)  # type: ignore[arg-type]
     assert before.end == period.start
+
+
+MINUTE = 60 * SECOND
+CHANGES = [
+    (name, round(at.timestamp()) * SECOND)
+    for name in ZONES
+    for year in range(2000, 2040)
+    for at in changes(ZoneInfo(name), year)
+]
+
+
+def shown(zone: ZoneInfo, at: int) -> tuple[object, ...]:
+    """The hour that the clock on the wall shows, and how that clock is set."""
+    local = datetime.fromtimestamp(at // SECOND, zone)
+    return local.date(), local.hour, local.utcoffset()
+
+
+def hour_by_walking(zone: ZoneInfo, now: int) -> tuple[int, int]:
+    """How long the clock shows one hour and is not moved. It is looked at every minute: since 2000
+    no clock was moved in between."""
+    start = now - now % MINUTE
+    end, hour = start + MINUTE, shown(zone, now)
+    while shown(zone, start - MINUTE) == hour:
+        start -= MINUTE
+    while shown(zone, end) == hour:
+        end += MINUTE
+    return start, end
+
+
+@given(
+    around=st.sampled_from(CHANGES) | st.tuples(st.sampled_from(ZONES), MOMENTS),
+    off=st.integers(-3 * 60 * MINUTE, 3 * 60 * MINUTE) | st.sampled_from([-1, 0, 1]),
+)
+def test_an_hour_is_what_the_clock_shows_until_it_is_moved(
+    around: tuple[str, int], off: int
+) -> None:
+    name, now = around[0], around[1] + off
+    assert period_at("hour", name, now) == hour_by_walking(ZoneInfo(name), now)
 
 
 @given(

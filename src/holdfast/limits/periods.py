@@ -1,7 +1,8 @@
 """The periods of a budget: from when to when its spending counts together.
 
 Times are microseconds of the store's clock. A day and a month begin at midnight of the budget's own
-time zone, whatever its clocks do that night.
+time zone, whatever its clocks do that night. An hour is as long as those clocks show it and are not
+moved: where they move by half an hour, that begins a new hour too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ AMBIGUOUS = frozenset({"CET", "EET", "MET", "WET"})
 """Zones with a summer time, of whose names Postgres makes the winter time all the year."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
+_HOUR = 3_600_000_000
 
 
 class Period(NamedTuple):
@@ -80,13 +82,39 @@ def _end(period: Period) -> int:
 
 
 def _found(every: Calendar, zone: ZoneInfo, now: int) -> Period:
-    there = (_EPOCH + now * _MICRO).astimezone(zone)
     if every == "hour":
-        past = timedelta(minutes=there.minute, seconds=there.second, microseconds=there.microsecond)
-        start = now - past // _MICRO
-        return Period(start, start + 3_600_000_000)
+        return _hour(zone, now)
+    there = _local(zone, now)
     first = there.date() if every == "day" else there.date().replace(day=1)
     return Period(_midnight(first, zone), _midnight(_following(first, every), zone))
+
+
+def _local(zone: ZoneInfo, moment: int) -> datetime:
+    return (_EPOCH + moment * _MICRO).astimezone(zone)
+
+
+def _hour(zone: ZoneInfo, now: int) -> Period:
+    there = _local(zone, now)
+    past = timedelta(minutes=there.minute, seconds=there.second, microseconds=there.microsecond)
+    start = now - past // _MICRO
+    end = start + _HOUR
+    return Period(
+        _clock_change(zone, start, now) or start, _clock_change(zone, now, end - 1) or end
+    )
+
+
+def _clock_change(zone: ZoneInfo, low: int, high: int) -> int | None:
+    """The moment after `low`, and not after `high`, at which the clocks are moved."""
+    moved = _local(zone, high).utcoffset()
+    if _local(zone, low).utcoffset() == moved:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _local(zone, middle).utcoffset() == moved:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _following(first: date, every: Calendar) -> date:

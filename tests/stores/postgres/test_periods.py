@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
@@ -11,14 +11,21 @@ import pytest
 from holdfast.errors import BadOption, RowRefused
 from holdfast.limits import model
 from holdfast.limits.model import Budget
-from holdfast.limits.periods import Period
+from holdfast.limits.periods import Period, period_at
+from holdfast.schedule.zone import changes
 from holdfast.store.contract.limits import Limits
 from tests.stores.postgres.shared import connected, opened
 
 UNKNOWN = "Mars/Phobos"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PERIODS = (
     "select zone, (holdfast.period_of(jsonb_build_object('every', 'day', 'timezone', zone), $2)).*"
     " from unnest($1::text[]) as zone"
+)
+HOURS = (
+    "select at, (holdfast.period_of(settings, at)).*"
+    " from jsonb_build_object('every', 'hour', 'timezone', $1::text) as settings,"
+    " unnest($2::timestamptz[]) as at"
 )
 
 
@@ -66,3 +73,22 @@ async def test_days_of_every_zone_that_a_budget_takes_begin_as_in_other_stores(
         theirs = await server.fetch(PERIODS, asked, now)
     assert {zone: (start, stop) for zone, start, stop in theirs} == {z: ours[z] for z in asked}
     assert len(asked) > 300
+
+
+@pytest.mark.parametrize(
+    "zone", ["Australia/Lord_Howe", "Europe/Berlin", "Antarctica/Troll", "Asia/Kathmandu"]
+)
+async def test_hours_around_every_change_of_a_clock_are_those_of_other_stores(
+    url: str, zone: str
+) -> None:
+    around = [
+        change + timedelta(minutes=minutes, microseconds=micros)
+        for change in changes(ZoneInfo(zone), 2026) or [datetime(2026, 7, 1, tzinfo=UTC)]
+        for minutes in range(-180, 180, 15)
+        for micros in (-1, 0, 1)
+    ]
+    async with opened(url), connected(url) as server:
+        theirs = await server.fetch(HOURS, zone, around)
+    micros = [(at - EPOCH) // timedelta(microseconds=1) for at in around]
+    ours = [period_at("hour", zone, at) for at in micros]
+    assert [(start, stop) for _, start, stop in theirs] == ours

@@ -24,6 +24,27 @@ create function {{schema}}.midnight(day timestamp, zone text) returns timestampt
         then day at time zone zone - interval '1 hour' else day at time zone zone end
 $$;
 
+-- The moment after `low`, and not after `high`, at which the clocks of a zone are moved; null if they are not.
+create function {{schema}}.clock_change(low timestamptz, high timestamptz, zone text) returns timestamptz
+language plpgsql stable as $$
+declare
+    moved interval := (high at time zone zone) - (high at time zone 'UTC');
+    middle timestamptz;
+begin
+    if (low at time zone zone) - (low at time zone 'UTC') = moved then
+        return null;
+    end if;
+    while high - low > interval '1 microsecond' loop
+        middle := low + (high - low) / 2;
+        if (middle at time zone zone) - (middle at time zone 'UTC') = moved then
+            high := middle;
+        else
+            low := middle;
+        end if;
+    end loop;
+    return high;
+end $$;
+
 -- When the period of a budget began that this moment lies in, and when it ends (null: never by itself).
 create function {{schema}}.period_of(settings jsonb, now timestamptz, out start bigint, out stop bigint)
 language plpgsql stable as $$
@@ -32,6 +53,8 @@ declare
     zone text := settings ->> 'timezone';
     length bigint;
     here timestamp;
+    began timestamptz;
+    ends timestamptz;
 begin
     if every is null then
         start := 0;
@@ -42,8 +65,12 @@ begin
     else
         here := now at time zone zone;
         if every = 'hour' then
-            start := {{schema}}.micros(now - (here - date_trunc('hour', here)));
-            stop := start + 3600000000;
+            began := now - (here - date_trunc('hour', here));
+            ends := began + interval '1 hour';
+            start := {{schema}}.micros(coalesce({{schema}}.clock_change(began, now, zone), began));
+            stop := {{schema}}.micros(coalesce(
+                {{schema}}.clock_change(now, ends - interval '1 microsecond', zone), ends
+            ));
         else
             start := {{schema}}.micros({{schema}}.midnight(date_trunc(every, here), zone));
             stop := {{schema}}.micros({{schema}}.midnight(date_trunc(every, here) + ('1 ' || every)::interval, zone));
