@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
+from holdfast.client.limits import LimitVerbs
+from holdfast.errors import BadOption
 from holdfast.job.ends import HandedBack
 from holdfast.job.ties import Tie
 from holdfast.limits.model import Concurrency
@@ -179,6 +183,38 @@ async def test_an_end_in_a_full_queue_wakes_its_workers(scene: Scene) -> None:
         lambda: any((one.topic, one.name) == (Topic.READY, QUEUE) for one in heard), 10, "a wakeup"
     )
     unsubscribe()
+
+
+ON_LIMITS: dict[str, Callable[[Scene, LimitVerbs], Awaitable[object]]] = {
+    "retire": lambda _, verbs: verbs.retire("queue"),
+    "set all": lambda _, verbs: verbs.set("queue", most=9, create=True),
+    "set one": lambda _, verbs: verbs.set("queue", key=QUEUE, most=9),
+    "make one": lambda _, verbs: verbs.set("queue", key=QUEUE, most=9, create=True),
+    "inherit": lambda _, verbs: verbs.inherit("queue", QUEUE),
+    "drain": lambda _, verbs: verbs.drain("queue", 60, key=QUEUE),
+    "top up": lambda _, verbs: verbs.top_up("queue", 60, key=QUEUE),
+    "reset": lambda _, verbs: verbs.reset("queue", key=QUEUE),
+    "Limits.retire": lambda scene, _: scene.store.limits.retire(["tenant", "queue"]),
+    "Limits.override": lambda scene, _: scene.store.limits.override(
+        "queue", QUEUE, Concurrency(9)
+    ),
+    "Limits.drain": lambda scene, _: scene.store.limits.drain({"tenant:": 60.0, TOTAL: 60.0}),
+}
+
+
+@pytest.mark.parametrize("verb", ON_LIMITS)
+async def test_no_verb_of_limits_changes_a_total(scene: Scene, verb: str) -> None:
+    await limited(scene, tenant=9)
+    await total(scene, 2)
+    await scene.enqueue_many(4)
+    await scene.enqueue_many(1, **through("tenant:"), priority=9)
+    with pytest.raises(BadOption, match="counts whole queues: pause or tune the queue itself"):
+        await ON_LIMITS[verb](scene, LimitVerbs(scene.store))
+    [known] = await scene.store.limits.find()
+    assert (known.name, known.retired) == ("tenant", False)
+    assert len(await scene.claim(10)) == 2
+    await total(scene, None)
+    assert len(await scene.claim(10)) == 3
 
 
 async def test_a_changed_total_is_told_to_the_fleet(scene: Scene) -> None:

@@ -132,6 +132,7 @@ class LimitVerbs:
     async def _changed(
         self, name: str, key: str | None, changes: dict[str, object], create: bool
     ) -> Settings:
+        require_own_name(name)
         known = await self._store.limits.find([name])
         if not (known or create):
             expected = "one that is defined (see client.limits.all()); create=True makes it"

@@ -56,6 +56,12 @@ def require_own_name(name: object) -> None:
         raise BadOption("name of a limit", expected, name)
 
 
+def require_own_buckets(buckets: Iterable[str]) -> None:
+    """Operators of limits may not shut the totals of queues either."""
+    for bucket in buckets:
+        require_own_name(split_bucket(bucket)[0])
+
+
 def checked_key(limit: str, key: object) -> str:
     """A key that every store can keep. Takes travel to the store in batches: one that the store
     refuses would fail those of other jobs."""

@@ -81,6 +81,10 @@ class Limits(Protocol):
     stopped: a bucket that holds more than a lowered limit lets none begin until enough have ended.
     `holdfast.limits.admission` states what each kind of limit does.
 
+    The totals of queues count in buckets too, and are no limits: the queues' own settings change
+    them. `declare`, `put`, `override`, `retire` and `drain` raise `BadOption` for their name, and
+    change nothing.
+
     Jobs of one line begin in their order. A job that costs more than one of its buckets ever lets
     pass stands aside, so that those behind it go on. It can begin as soon as its limit lets so much
     pass. A limit that lets nothing pass at all is shut: nobody costs too much there.

@@ -8,7 +8,13 @@ from typing import TypeVar
 
 from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.passing import MOST_WEIGHT, Passed, bucket_name, require_own_name
+from holdfast.job.passing import (
+    MOST_WEIGHT,
+    Passed,
+    bucket_name,
+    require_own_buckets,
+    require_own_name,
+)
 from holdfast.limits.model import (
     Alarm,
     BucketInfo,
@@ -72,6 +78,7 @@ class PostgresLimits:
         return await self._connections.run(work, transaction=True, again=False)
 
     async def override(self, name: str, key: str, settings: Settings | None) -> BucketInfo:
+        require_own_name(name)
         bucket = bucket_name(name, key)
 
         async def work(session: Session) -> BucketInfo:
@@ -92,6 +99,8 @@ class PostgresLimits:
             await look_again(session, self._channel, limits=retired)
             return sorted(retired)
 
+        for name in names:
+            require_own_name(name)
         return await self._connections.run(work, transaction=True) if names else []
 
     async def drain(self, buckets: Mapping[str, float]) -> None:
@@ -99,6 +108,7 @@ class PostgresLimits:
             await session.timed("limits/drain", [*buckets], [*buckets.values()])
             await look_again(session, self._channel, buckets=[*buckets])
 
+        require_own_buckets(buckets)
         if buckets:
             await self._connections.run(work, transaction=True)
 

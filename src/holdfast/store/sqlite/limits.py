@@ -8,7 +8,14 @@ import msgspec
 
 from holdfast.job import checks
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.passing import MOST_WEIGHT, Passed, bucket_name, costs_in, require_own_name
+from holdfast.job.passing import (
+    MOST_WEIGHT,
+    Passed,
+    bucket_name,
+    costs_in,
+    require_own_buckets,
+    require_own_name,
+)
 from holdfast.limits.model import (
     Alarm,
     BucketInfo,
@@ -66,9 +73,12 @@ class SqliteLimits(Verbs):
             _look_again(tx, retired)
             return retired
 
+        for name in names:
+            require_own_name(name)
         return await self._writer.write(work) if names else []
 
     async def drain(self, buckets: Mapping[str, float]) -> None:
+        require_own_buckets(buckets)
         if buckets:
             await self._writer.write(lambda tx: _drain(tx, buckets))
 
@@ -218,6 +228,7 @@ def _began_anew(tx: Transaction, known: LimitInfo, settings: Settings) -> bool:
 
 
 def _override(tx: Transaction, name: str, key: str, settings: Settings | None) -> BucketInfo:
+    require_own_name(name)
     bucket = bucket_name(name, key)
     known = find_limits(tx, [name])
     require_override(name, known, settings)

@@ -13,6 +13,7 @@ from holdfast.job.passing import (
     MOST_WEIGHT,
     Passed,
     bucket_name,
+    require_own_buckets,
     require_own_name,
     split_bucket,
     without_aside,
@@ -88,6 +89,7 @@ class ValkeyLimits(ValkeyVerbs):
                 require_idle_kind(found, limits[name], counts=True)
 
     async def override(self, name: str, key: str, settings: Settings | None) -> BucketInfo:
+        require_own_name(name)
         bucket = bucket_name(name, key)
         text = "" if settings is None else to_json(settings)
         calendars = calendars_of([settings], await self._connections.now_micros())
@@ -97,10 +99,13 @@ class ValkeyLimits(ValkeyVerbs):
         return (await self.get([bucket]))[0]
 
     async def retire(self, names: Collection[str]) -> list[str]:
+        for name in names:
+            require_own_name(name)
         found = await self._call("limits/retire", names=sorted(names)) if names else []
         return [name.decode() for name in found]
 
     async def drain(self, buckets: Mapping[str, float]) -> None:
+        require_own_buckets(buckets)
         if buckets:
             chosen = [word for one in buckets.items() for word in one]
             await self._call("limits/drain", chosen=chosen)
