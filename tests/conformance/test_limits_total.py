@@ -195,9 +195,7 @@ ON_LIMITS: dict[str, Callable[[Scene, LimitVerbs], Awaitable[object]]] = {
     "top up": lambda _, verbs: verbs.top_up("queue", 60, key=QUEUE),
     "reset": lambda _, verbs: verbs.reset("queue", key=QUEUE),
     "Limits.retire": lambda scene, _: scene.store.limits.retire(["tenant", "queue"]),
-    "Limits.override": lambda scene, _: scene.store.limits.override(
-        "queue", QUEUE, Concurrency(9)
-    ),
+    "Limits.override": lambda scene, _: scene.store.limits.override("queue", QUEUE, Concurrency(9)),
     "Limits.drain": lambda scene, _: scene.store.limits.drain({"tenant:": 60.0, TOTAL: 60.0}),
 }
 

@@ -505,3 +505,56 @@ async def test_a_cost_of_one_call_that_is_none_is_named(cost: Any) -> None:
     async with app:
         with pytest.raises(BadOption, match="cost"):
             await ask.using(cost=cost).enqueue("acme", 5)
+
+
+NEVER = "at most 10: the limit never lets more pass at once, got 11"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [Budget(10), Concurrency(10), Rate(10, per=1), Rate(99, per=1, burst=10)],
+    ids=["budget", "concurrency", "window", "burst"],
+)
+def test_a_cost_that_never_passes_is_refused_where_it_is_declared(
+    settings: Budget | Concurrency | Rate,
+) -> None:
+    tokens = App("sqlite://").limit("tokens", settings)
+    assert tokens.by("who", cost=10).cost == 10
+    with pytest.raises(BadOption, match=f"cost of limit 'tokens' must be {NEVER}"):
+        tokens.by("who", cost=11)
+
+
+def test_a_cost_of_a_task_that_never_passes_is_refused_where_it_is_declared() -> None:
+    app = App("sqlite://")
+    tokens = app.limit("tokens", Budget(10))
+
+    async def ask(who: str, most: int = 11) -> None: ...
+
+    declare = {"limits": [tokens.by("who")], "cost": {"tokens": 11}}
+    with pytest.raises(BadOption, match=f"task 'ask': cost of limit 'tokens' must be {NEVER}"):
+        app.task(name="ask", **declare)(ask)  # type: ignore[call-overload]
+    with pytest.raises(
+        BadOption, match=f"cost of limit 'tokens', the default of 'most', must be {NEVER}"
+    ):
+        app.task(name="ask", limits=[tokens.by("who", cost="most")])(ask)
+    assert "ask" not in app.tasks
+    task = app.task(name="ask", limits=[tokens.by("who")])(ask)
+    with pytest.raises(BadOption, match=NEVER):
+        task.using(cost={"tokens": 11})
+    assert task.using(cost={"tokens": 10}).options.cost == {"tokens": 10}
+
+
+async def test_a_job_of_any_cost_waits_for_a_limit_that_is_shut() -> None:
+    app = App("sqlite://")
+    tokens = app.limit("tokens", Budget(0))
+
+    @app.task(limits=[tokens.by("who", cost=50)])
+    async def ask(who: str) -> None: ...
+
+    async with Harness(app) as harness:
+        job = await ask.enqueue("acme")
+        await harness.drain()
+        assert (await app.client.get(job.id)).state == "ready"
+        await app.client.limits.set(tokens, hard=100)
+        await harness.drain()
+        assert (await app.client.get(job.id)).state == "succeeded"

@@ -33,6 +33,7 @@ class JobMaker:
         line = options.line
         self._stands_in_line = bool(line)
         _check_keys(task, line, signature)
+        _check_costs(task, line, signature)
         self._find_line = self._line_finder(line)
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
@@ -129,3 +130,10 @@ def _check_keys(task: str, line: LineRule, signature: Signature | None) -> None:
         if name not in known:
             expected = f"parameters of the task: {', '.join(known)}"
             raise BadOption(f"task {task!r}: {what}", expected, name)
+
+
+def _check_costs(task: str, line: LineRule, signature: Signature | None) -> None:
+    known = {} if signature is None else signature.parameters.parameters
+    defaults = {name: parameter.default for name, parameter in known.items()} if line.limits else {}
+    for one in line.limits:
+        one.check_stated_cost(task, line.cost, defaults)

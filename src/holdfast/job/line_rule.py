@@ -33,7 +33,8 @@ class Passing(msgspec.Struct, frozen=True):
     """One limit that the jobs of a task pass. `key` is the name of an argument, or a template of
     arguments such as `{org}/{team}`; None where all jobs share one bucket. `cost` is a number, or
     the name of an argument that has it. With `is_path`, the key `a/b` passes the bucket of `a` too.
-    `largest` is the cost above which no job could ever pass, where that is known."""
+    `largest` is the cost above which no job could ever pass, where that is known; 0 of a limit that
+    is shut, where jobs of any cost wait until it is opened."""
 
     limit: str
     key: str | None = None
@@ -67,15 +68,37 @@ class Passing(msgspec.Struct, frozen=True):
         units: object = self.cost if given is None else given
         if given is None and isinstance(self.cost, str):
             units = arguments.get(self.cost)
-        what = f"task {task!r}: cost of limit {self.limit!r}"
+        return self._checked(self._cost_of(task), units)
+
+    def check_stated_cost(
+        self, task: str, given: Mapping[str, object], defaults: Mapping[str, object]
+    ) -> None:
+        """Refuse a cost that the code says and that could never pass: the first call would be
+        refused. `given` are costs by limit that were said for some calls, `defaults` those of the
+        arguments."""
+        what = self._cost_of(task)
+        if self.limit in given:
+            self._checked(what, given[self.limit])
+        elif not isinstance(self.cost, str):
+            self.require_passable(what, self.cost)
+        elif type(default := defaults.get(self.cost)) is int:
+            self.require_passable(f"{what}, the default of {self.cost!r},", default)
+
+    def _cost_of(self, task: str) -> str:
+        return f"task {task!r}: cost of limit {self.limit!r}"
+
+    def _checked(self, what: str, units: object) -> int:
         if not isinstance(units, int) or isinstance(units, bool) or not 1 <= units <= MOST_UNITS:
             raise BadOption(
                 what, "a whole number, at least 1, known when the job is enqueued", units
             )
-        if self.largest is not None and units > max(1, self.largest):
+        self.require_passable(what, units)
+        return units
+
+    def require_passable(self, what: str, units: int) -> None:
+        if self.largest and units > self.largest:
             expected = f"at most {self.largest}: the limit never lets more pass at once"
             raise BadOption(what, expected, units)
-        return units
 
 
 class LineRule(msgspec.Struct, frozen=True, omit_defaults=True):

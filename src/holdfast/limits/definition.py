@@ -22,13 +22,15 @@ class Limit(Passing, frozen=True, kw_only=True):
     def by(self, key: str | None = None, *, cost: int | str = 1) -> Passing:
         """One bucket for each value of an argument, or of a template of arguments such as
         `"{org}/{team}"`. A job costs 1, or as much as the argument named `cost` says. The key of a
-        budget may be a path: `acme/ml` is spent by `acme` too."""
+        budget may be a path: `acme/ml` is spent by `acme` too. A cost that the limit never lets
+        pass is refused."""
         if key is not None:
             check_template(f"key of limit {self.limit!r}", key)
+        what = f"cost of limit {self.limit!r}"
         if not isinstance(cost, str):
-            checks.count(f"cost of limit {self.limit!r}", cost, most=MOST_UNITS)
+            self.require_passable(what, checks.count(what, cost, most=MOST_UNITS))
         elif not cost.isidentifier():
-            raise BadOption(f"cost of limit {self.limit!r}", "a number or an argument's name", cost)
+            raise BadOption(what, "a number or an argument's name", cost)
         is_path = key is not None and isinstance(self.settings, Budget)
         return Passing(self.limit, key, cost, is_path, self.settings.largest)
 
