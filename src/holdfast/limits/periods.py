@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from holdfast.errors import BadOption
+from holdfast.job.zones import zone_of
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -33,18 +34,10 @@ class Period(NamedTuple):
     end: int | None
 
 
-@lru_cache(maxsize=64)
 def zone_named(name: str) -> ZoneInfo:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # only budgets with a calendar need it
-
-    try:
-        if name in AMBIGUOUS:
-            raise ValueError(name)
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadOption(
-            "timezone", "the IANA name of a place, such as 'Europe/Berlin', or UTC", name
-        ) from None
+    if name in AMBIGUOUS:
+        raise BadOption("timezone", "the IANA name of a place, such as Europe/Berlin, or UTC", name)
+    return zone_of(name)
 
 
 def period_at(every: Every, timezone: str, now: int) -> Period:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from holdfast.job.zones import zone_of
 from holdfast.schedule.model import Rule
 from holdfast.schedule.rule import (
     ElapsedCron,
@@ -17,7 +18,7 @@ from holdfast.schedule.rule import (
     shift_of,
     times_of,
 )
-from holdfast.schedule.zone import MICRO, is_jump, last_change, offset_at, wall_at, zone_of
+from holdfast.schedule.zone import MICRO, is_jump, last_change, offset_at, wall_at
 
 PREVIEW_SPAN = timedelta(days=366 * 60)
 """How far ahead plans are searched if a preview has no end."""

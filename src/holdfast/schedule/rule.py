@@ -28,6 +28,7 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from holdfast.errors import BadOption
+from holdfast.job.zones import zone_of
 from holdfast.schedule.cron import Cron, parse
 from holdfast.schedule.model import Rule
 from holdfast.schedule.zone import (
@@ -38,7 +39,6 @@ from holdfast.schedule.zone import (
     last_jump,
     offset_at,
     wall_at,
-    zone_of,
 )
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

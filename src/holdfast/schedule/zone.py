@@ -6,22 +6,11 @@ from datetime import MAXYEAR, UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from holdfast.errors import BadOption
-
 MICRO = timedelta(microseconds=1)
 DAY = timedelta(days=1)
 LONGEST_SHIFT = timedelta(hours=3)
 """A larger change of the offset is no daylight saving: as cron does, it is taken for a new clock,
 such as that of a country that moved to the other side of the date line."""
-
-
-@lru_cache(maxsize=1024)
-def zone_of(name: str) -> ZoneInfo:
-    """The zone of an IANA name; the error says what is wrong with it."""
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise BadOption("timezone", f"an IANA name such as Europe/Berlin ({error})", name) from None
 
 
 def offset_at(zone: ZoneInfo, moment: datetime) -> timedelta:
