@@ -127,7 +127,7 @@ EVENTS: Mapping[str, str] = {
     # People who are asked
     "approval.refused": "An answer does not count; the caller was not told the reason. `count`"
     " answers, if the tokens were not signed: these are told once a second.",
-    "job.vote_unproven": "A vote in the store was not written by whoever has the keys.",
+    "job.vote_unproven": "A vote in the store does not count: this worker cannot prove it.",
     # Operators
     "operator.acted": "A verb was applied for whom `by` names; `changed` counts what it changed.",
     "audit.close_failed": "An act is over, and the audit could not be told how it ended.",

@@ -57,7 +57,11 @@ class OpenedWorker:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(self.opened_app())
             replicas = Replicas()
-            options = ReconcileOptions(worker=self._own_id, audit_kept=app.settings.keep_audit)
+            options = ReconcileOptions(
+                worker=self._own_id,
+                audit_kept=app.settings.keep_audit,
+                signing_keys=self.options.signing_keys,
+            )
             services = make_services(app, options, replicas)
             registry = self.registry
             if registry is None:

@@ -298,14 +298,16 @@ async def test_a_vote_that_nobody_with_a_key_wrote_does_not_count(votes: Votes) 
     assert (await votes.handle.result(5))[0] is True
 
 
-async def test_unproven_votes_of_everybody_deny(votes: Votes) -> None:
-    """Nobody is left who could answer: the job does not wait for ever."""
+async def test_unproven_votes_of_everybody_do_not_deny(votes: Votes) -> None:
+    """Each person is asked again."""
     await votes.ask(1, ["ann"], timeout=None)
     await votes.app.client.answer(votes.tokens["ann"], True)
     writer = votes.app.store.signals._writer  # type: ignore[attr-defined]
     await writer.write(lambda tx: tx.run("update holdfast_signal set value = '{}'"))
     await votes.drain()
-    assert await votes.handle.result(5) == [False, False, []]
+    assert (await votes.job()).state == "suspended"
+    await votes.answer("ann", approve=False)
+    assert await votes.handle.result(5) == [False, False, [["ann", False, None]]]
 
 
 async def test_a_vote_is_sent_by_a_token_alone(votes: Votes) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from holdfast.job import checks
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.policy import DAY
+
+if TYPE_CHECKING:
+    from holdfast.encryption.keyring import Keyring
 
 
 def _nobody() -> None:
@@ -24,7 +28,7 @@ class ReconcileOptions(msgspec.Struct, frozen=True, kw_only=True):
     earlier, a poll wakes them. In a fleet each replica waits longer (`Replicas`).
 
     `owner` is the name under which leadership is held. `worker` gives the id of this process's
-    worker at this moment: a worker that lost its lease gets a new id.
+    worker at this moment: a worker that lost its lease gets a new id. `signing_keys` prove votes.
     """
 
     batch: int = 500
@@ -40,6 +44,7 @@ class ReconcileOptions(msgspec.Struct, frozen=True, kw_only=True):
     flow_drift: float = 30.0
     parent_drift: float = 30.0
     signal_drift: float = 30.0
+    votes: float = 30.0
     unserved: float = 30.0
     stream_trim: float = 60.0
     live_kept: float = 60.0
@@ -54,6 +59,7 @@ class ReconcileOptions(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = 10.0
     owner: WorkerId = msgspec.field(default_factory=new_worker_id)
     worker: Callable[[], WorkerId | None] = _nobody
+    signing_keys: Keyring | None = None
 
     def __post_init__(self) -> None:
         checks.count("reconcile.batch", self.batch)

@@ -105,7 +105,7 @@ def _document(signal: Signal) -> dict[str, Any]:
 def _wait_document(wait: SignalWait) -> dict[str, Any]:
     """A vote is told by the question and the person, as on the screen; `signal` stays as it is."""
     vote = read_vote_signal(wait.signal)
-    told = None if vote is None else {"wait": vote[0], "who": vote[1]}
+    told = None if vote is None else {"wait": vote.wait, "who": vote.who}
     return {**msgspec.structs.asdict(wait), "vote": told}
 
 
@@ -129,7 +129,7 @@ def _value(signal: Signal) -> str:
 
 def _awaited(wait: SignalWait) -> str:
     vote = read_vote_signal(wait.signal)
-    return wait.signal if vote is None else f"vote of {vote[1]} on {vote[0]!r}"
+    return wait.signal if vote is None else f"vote of {vote.who} on {vote.wait!r}"
 
 
 def _draw_waits(waits: Sequence[SignalWait], following: str | None) -> Iterator[RenderableType]:

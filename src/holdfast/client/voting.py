@@ -4,6 +4,9 @@ The signature is checked before anything else, and without it the store is not a
 looks the same from outside and takes the same time: a caller learns neither whether the job exists,
 nor whether the wait is over, nor what was answered before. Operators learn the reason by the event
 `approval.refused` and, where a token was signed, by the audit. The token is told to nobody.
+
+One vote of each person counts. A person may answer again only if the job asks again, because its
+worker could not prove the vote that is there, or if that vote is none that anybody with a key made.
 """
 
 from __future__ import annotations
@@ -12,17 +15,26 @@ import asyncio
 import math
 import time
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 
 from holdfast.client.acting import Acts
 from holdfast.encryption.keyring import Keyring
-from holdfast.encryption.signing import Signer
+from holdfast.encryption.signing import Signer, key_of_vote
 from holdfast.errors import AnswerRefused, BadOption, HoldfastError
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.ids import JobId
-from holdfast.job.signal import NewSignal, Sent, SignalLimits
-from holdfast.job.vote import Answered, Invited, Vote, closing_step
+from holdfast.job.sealed import is_sealed
+from holdfast.job.signal import NewSignal, Recalled, Sent, SignalLimits
+from holdfast.job.vote import (
+    Answered,
+    CastVote,
+    Invited,
+    Vote,
+    cast_votes,
+    closing_step,
+    read_ballot,
+    read_vote_signal,
+)
 from holdfast.store.contract.store import Store
 
 REFUSED_SECONDS = 0.05
@@ -99,7 +111,8 @@ class Voting:
         async with act as acting:
             at = await self._store.now()
             vote = Vote(asked.who, answered.approve, at, answered.note)
-            sent = await self._send(asked, signer.ballot(asked, vote), whose)
+            signal = self._signal(signer, asked, answered, await self._recalled(asked))
+            sent = await self._send(asked, signal, signer.ballot(asked, vote), whose)
             if sent is Sent.DUPLICATE or sent is Sent.ENDED:
                 vote = await self._repeated(signer, asked, answered, WHY[sent])
             elif sent in WHY:
@@ -108,34 +121,77 @@ class Voting:
                 acting.changed = 1
         return vote
 
-    async def _send(self, asked: Invited, ballot: str, by: str) -> Sent:
-        signal = NewSignal(
-            JobId(asked.job), asked.signal, ballot, _key(asked), before=closing_step(asked.wait)
+    def _signal(self, signer: Signer, asked: Invited, answered: Answered, found: Recalled) -> str:
+        """The signal that carries this answer: that of the vote which is there, and then it is a
+        duplicate, unless the person may answer again."""
+        casts = [
+            cast
+            for cast in cast_votes(found.steps, found.signals)
+            if (cast.name.wait, cast.name.who) == (asked.wait, asked.who)
+        ]
+        last = max((cast.name.n for cast in casts), default=0)
+        awaited = _awaited(asked, found)
+        if awaited > last and not any(_is_same(signer, asked, answered, cast) for cast in casts):
+            return asked.nth_signal(awaited)
+        if all(_is_forged(signer, asked, cast) for cast in casts):
+            return asked.nth_signal(last + 1)
+        return asked.nth_signal(last)
+
+    async def _send(self, asked: Invited, signal: str, ballot: str, by: str) -> Sent:
+        new = NewSignal(
+            JobId(asked.job), signal, ballot, key_of_vote(signal), before=closing_step(asked.wait)
         )
-        [sent] = await self._store.signals.send([signal], LIMITS, by)
+        [sent] = await self._store.signals.send([new], LIMITS, by)
         return sent
 
     async def _repeated(self, signer: Signer, asked: Invited, answered: Answered, why: str) -> Vote:
         """The same answer again is answered with the vote that counts, as if it were new."""
-        text = await self._ballot(asked)
-        vote = None if text is None else signer.vote(asked, text)
+        found = await self._recalled(asked)
+        votes = [signer.vote(asked, cast.text) for cast in cast_votes(found.steps, found.signals)]
+        proven = [vote for vote in votes if vote is not None]
+        vote = max(proven, key=lambda vote: vote.at, default=None)
         if vote is None or Answered(vote.approve, vote.note) != answered:
             raise _NotTaken(why)
         return vote
 
-    async def _ballot(self, asked: Invited) -> str | None:
-        """The vote that the job was sent: kept, or recorded as a step."""
+    async def _recalled(self, asked: Invited) -> Recalled:
+        """What the job has recorded, and what it was sent."""
         job = JobId(asked.job)
-        for one in (await self._store.signals.of([job])).get(job, []):
-            if one.key == _key(asked) and one.taken_by is None:
-                return one.value_json
-        steps = (await self._store.steps.load([job])).get(job, [])
-        return next((one.result_json for one in steps if one.name == asked.signal), None)
+        return (await self._store.steps.recall([job])).get(job, Recalled([], []))
 
 
-def _key(asked: Invited) -> str:
-    """One vote for each person of a wait, however long their names are."""
-    return f"vote {sha256(asked.signal.encode()).hexdigest()}"
+def _awaited(asked: Invited, found: Recalled) -> int:
+    """The number of the answer of this person that the job waits for; 0 if it waits for none. What
+    it waited for before its last suspension is history."""
+    waits = [step for step in found.steps if step.awaits is not None]
+    newest = max((step.fence for step in waits), default=0)
+    names = [read_vote_signal(step.awaits or "") for step in waits if step.fence == newest]
+    return max(
+        (one.n for one in names if one and (one.wait, one.who) == (asked.wait, asked.who)),
+        default=0,
+    )
+
+
+def _is_same(signer: Signer, asked: Invited, answered: Answered, cast: CastVote) -> bool:
+    """Whether this vote says the same and has the key that a new one would have: then that one
+    could be proven nowhere else."""
+    vote, ballot = signer.vote(asked, cast.text), read_ballot(cast.text)
+    return (
+        vote is not None
+        and ballot is not None
+        and ballot.kid == signer.kid
+        and Answered(vote.approve, vote.note) == answered
+    )
+
+
+def _is_forged(signer: Signer, asked: Invited, cast: CastVote) -> bool:
+    """Whether nobody with a key made this vote. Of one that this program cannot read, or whose key
+    it lacks, it does not know."""
+    if is_sealed(cast.text):
+        return False
+    ballot = read_ballot(cast.text)
+    is_known = ballot is None or signer.knows(ballot.kid)
+    return is_known and signer.vote(asked, cast.text) is None
 
 
 def _read(answer: object) -> Answered:

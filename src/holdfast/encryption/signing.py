@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from hashlib import sha256
 from secrets import token_bytes
 
 import msgspec
 
 from holdfast.encryption.keyring import Keyring
-from holdfast.job.vote import Invited, Vote
+from holdfast.job.vote import Ballot, Invited, Vote, read_ballot
 
 VERSION = "hf1"
 LONGEST_TOKEN = 2_000
@@ -26,14 +27,6 @@ TOKEN = "holdfast approval token 1"
 VOTE = "holdfast approval vote 1"
 MAC_BYTES = 32
 _NOBODY = Invited("", "", "")
-
-
-class Ballot(msgspec.Struct, frozen=True):
-    """A vote as a store keeps it. `proof` is signed by the key `kid`."""
-
-    vote: Vote
-    kid: str
-    proof: str
 
 
 class Signer:
@@ -45,6 +38,14 @@ class Signer:
         self._first = ring.first
         self._macs = {kid: hmac.new(ring.bytes_of(kid), digestmod="sha256") for kid in ring}
         self._decoy = hmac.new(token_bytes(MAC_BYTES), digestmod="sha256")
+
+    @property
+    def kid(self) -> str:
+        """The id of the key that signs."""
+        return self._first
+
+    def knows(self, kid: str) -> bool:
+        return kid in self._macs
 
     def token(self, asked: Invited) -> str:
         """What lets this person answer."""
@@ -60,16 +61,15 @@ class Signer:
         is_signed = hmac.compare_digest(expected, given)
         return asked if is_signed and kid in self._macs and version == VERSION else None
 
-    def ballot(self, asked: Invited, vote: Vote) -> str:
-        """The vote with its proof, as JSON."""
-        proof = _written(self._mac(self._first, *_of_vote(asked, vote)))
-        return msgspec.json.encode(Ballot(vote, self._first, proof)).decode()
+    def ballot(self, asked: Invited, vote: Vote, kid: str | None = None) -> str:
+        """The vote with its proof by this key of the ring, or by the first, as JSON."""
+        kid = kid or self._first
+        proof = _written(self._mac(kid, *_of_vote(asked, vote)))
+        return msgspec.json.encode(Ballot(vote, kid, proof)).decode()
 
     def vote(self, asked: Invited, text: str) -> Vote | None:
         """The vote of this person, if its proof holds."""
-        try:
-            found = msgspec.json.decode(text, type=Ballot)
-        except msgspec.DecodeError:
+        if (found := read_ballot(text)) is None:
             return None
         expected = self._mac(found.kid, *_of_vote(asked, found.vote))
         holds = hmac.compare_digest(expected, _read(found.proof, MAC_BYTES))
@@ -83,6 +83,12 @@ class Signer:
             text = part.encode("utf-8", "replace")
             mac.update(len(text).to_bytes(4, "big") + text)
         return mac.digest()
+
+
+def key_of_vote(signal: str) -> str:
+    """The key of the signal that carries a vote: each answer is kept once. A name may be longer
+    than a key."""
+    return f"vote {sha256(signal.encode()).hexdigest()}"
 
 
 def _of_vote(asked: Invited, vote: Vote) -> tuple[str, ...]:

@@ -26,7 +26,6 @@ from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, NewJob, Progress
 from holdfast.job.requests import (
     Answer,
-    CheckVotes,
     CloseStream,
     ExtendFlow,
     FindCall,
@@ -50,8 +49,9 @@ from holdfast.job.requests import (
     StepKept,
     TakePermits,
     TakeSignals,
+    TakeVotes,
     TokensSigned,
-    VotesChecked,
+    VotesTaken,
     Wait,
     WaitOver,
     WriteFrame,
@@ -121,8 +121,9 @@ class InlineAttempt:
                 sign = Signer(Keyring({"inline": token_bytes(KEY_BYTES)})).token
                 asked = {who: Invited(self.claimed.id, wait, who) for who in people}
                 return TokensSigned({who: sign(one) for who, one in asked.items()})
-            case CheckVotes():
-                return VotesChecked(())
+            case TakeVotes(wait, people):
+                asked = {who: Invited(self.claimed.id, wait, who) for who in people}
+                return VotesTaken((), tuple(one.signal for one in asked.values()))
             case Wait():
                 return WaitOver()  # nobody sleeps here
             case WriteFrame() | CloseStream():

@@ -36,7 +36,7 @@ async def about_signals(store: Store, job: Job, now: datetime) -> list[Reason]:
     if not waits or newest != job.fence:
         return []
     signals = (await store.signals.of([job.id])).get(job.id, [])
-    votes = about_votes(waits, steps, signals, now)
+    votes = about_votes(waits, steps, signals, await _signing_keys(store, waits), now)
     waits = [step for step in waits if read_vote_signal(step.awaits or "") is None]
     kept = [one.name for one in signals if one.taken_by is None]
     awaited = {step.awaits for step in waits}
@@ -46,6 +46,14 @@ async def about_signals(store: Store, job: Job, now: datetime) -> list[Reason]:
     of_each = {step.message or step.awaits: step for step in reversed(waits)}
     told = [await _about(store, job, step, now, others) for step in reversed(of_each.values())]
     return votes + told
+
+
+async def _signing_keys(store: Store, waits: Sequence[Step]) -> set[str]:
+    """The ids of the keys by which live workers can prove votes, if the job waits for votes."""
+    if all(read_vote_signal(step.awaits or "") is None for step in waits):
+        return set()
+    workers = await store.workers.find()
+    return {key for worker in workers if worker.alive for key in worker.facts.signing_keys}
 
 
 async def _about(

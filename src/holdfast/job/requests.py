@@ -10,6 +10,8 @@ To let handlers ask for something new: add its request and its answer here, send
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
 from holdfast.job.call import CallFailure, CallWhat
@@ -104,12 +106,12 @@ class SignTokens(msgspec.Struct, frozen=True, tag=True):
     people: tuple[str, ...]
 
 
-class CheckVotes(msgspec.Struct, frozen=True, tag=True):
-    """Which of these votes are proven? They are JSON, by the person who is said to have sent
-    them."""
+class TakeVotes(msgspec.Struct, frozen=True, tag=True):
+    """Take those kept votes of these people on the wait whose proof holds, and record each as a
+    step."""
 
     wait: str
-    ballots: dict[str, str]
+    people: tuple[str, ...]
 
 
 class WriteFrame(msgspec.Struct, frozen=True, tag=True):
@@ -157,7 +159,7 @@ Request = (
     | Wait
     | TakeSignals
     | SignTokens
-    | CheckVotes
+    | TakeVotes
     | FindNodes
     | ExtendFlow
     | FindChild
@@ -247,10 +249,16 @@ class TokensSigned(msgspec.Struct, frozen=True, tag=True):
     tokens: dict[str, str] | None
 
 
-class VotesChecked(msgspec.Struct, frozen=True, tag=True):
-    """The votes that are proven."""
+class VotesTaken(msgspec.Struct, frozen=True, tag=True):
+    """The `votes` of the people that are recorded and proven: of each person the newest, in the
+    order in which they came. `took` says that some were taken right now: more may have come since.
+    `awaited` has the signals of everybody else: an answer under that name is looked at next.
+    `until` is the end of the wait, if an earlier attempt has begun it with a timeout."""
 
     votes: tuple[Vote, ...]
+    awaited: tuple[str, ...]
+    took: bool = False
+    until: datetime | None = None
 
 
 class RecordRefused(msgspec.Struct, frozen=True, tag=True):
@@ -296,7 +304,7 @@ Answer = (
     | StepKept
     | SignalsTaken
     | TokensSigned
-    | VotesChecked
+    | VotesTaken
     | RecordRefused
     | FrameTaken
     | FrameRefused

@@ -24,6 +24,7 @@ from holdfast.reconcile.signal_drift import SignalDriftReconciler
 from holdfast.reconcile.stream_trim import StreamTrimReconciler
 from holdfast.reconcile.tally import TallyReconciler
 from holdfast.reconcile.unserved import UnservedReconciler
+from holdfast.reconcile.votes import VotesReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.wakeups import Topic, Wakeup
@@ -43,6 +44,7 @@ STANDARD: tuple[type[Reconciler], ...] = (
     FlowDriftReconciler,
     ParentDriftReconciler,
     SignalDriftReconciler,
+    VotesReconciler,
     UnservedReconciler,
     StreamTrimReconciler,
     BucketsReconciler,

@@ -2,24 +2,30 @@
 
 Each vote is a signal of its own name, and is taken as it comes: it is recorded as a step, and the
 votes that are recorded decide. When they do, or when the time is over, the question is closed by a
-step of its own: from then on the store refuses votes. Then those are taken that came before that,
-and the decision is a step with the name of the wait. So every vote that was accepted is counted.
-The worker has the keys: it signs the tokens and checks the proof of each vote.
+step of its own, which has the votes that decided: from then on the store refuses votes. Then those
+are taken that came before that, and the decision is a step with the name of the wait. So every vote
+that was accepted and can be proven is counted.
+
+The worker has the keys: it signs the tokens, and takes a vote only if it can prove it. It may lack
+the key of a vote, because the program that took the answer got a new key first. Such a vote stays
+in the store and counts neither for nor against. The person is asked again, and the vote counts once
+a worker that has its key looks at it. The next attempt may have a worker with fewer keys than this
+one, so what was decided does not have to be proven again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from holdfast.errors import BadOption, HoldfastError
 from holdfast.job import checks
 from holdfast.job.loopless import run_without_loop
-from holdfast.job.requests import CheckVotes, SignTokens, TakeSignals, TokensSigned, VotesChecked
+from holdfast.job.requests import SignTokens, TakeVotes, TokensSigned, VotesTaken
 from holdfast.job.signal import LONGEST_NAME
 from holdfast.job.vote import MOST_PEOPLE, Approval, Invited, Vote, closing_step, decide_votes
 from holdfast.steps.running import KEEPS_SLOT
@@ -30,24 +36,15 @@ NO_KEYS = "set, such as by HOLDFAST_SIGNING_KEYS, before people are asked (holdf
 _to_approval = msgspec.json.Decoder(Approval).decode
 
 
-class Question:
-    """A wait for votes: `signals` by the people who are asked, and the `ballots` that have come."""
+class Question(NamedTuple):
+    """A wait for the votes of the people who are asked."""
 
-    def __init__(self, wait: str, signals: Mapping[str, str], need: int) -> None:
-        self.wait = wait
-        self.signals = signals
-        self.need = need
-        self.ballots: dict[str, str] = {}
-        self.said = f"{need} of {len(signals)} votes on {wait!r}"
+    wait: str
+    people: tuple[str, ...]
+    need: int
 
-    @property
-    def people(self) -> Collection[str]:
-        return self.signals.keys()
-
-    @property
-    def missing(self) -> dict[str, str]:
-        """Who has not answered, by their signals."""
-        return {one: who for who, one in self.signals.items() if who not in self.ballots}
+    def __str__(self) -> str:
+        return f"{self.need} of {len(self.people)} votes on {self.wait!r}"
 
 
 class Invitation:
@@ -77,8 +74,7 @@ class Invitation:
             raise BadOption("need", f"between 1 and {len(people)}, the number of people", need)
         seconds = None if timeout is None else checks.wait("timeout", timeout)
         self._waited = True
-        signals = {who: self._runner.asked(self._wait, who).signal for who in people}
-        return self._runner.approval(Question(self._wait, signals, need), seconds)
+        return self._runner.approval(Question(self._wait, people, need), seconds)
 
     def quorum_sync(self, need: int, *, timeout: float | timedelta | None = None) -> Approval:
         """`quorum` for plain functions, in a thread or a process."""
@@ -107,67 +103,81 @@ class ApprovalRunner(SignalRunner):
 
     async def approval(self, question: Question, timeout: float | None) -> Approval:
         """What became of the wait. Unless it is short, the handler is left meanwhile."""
-        require_between_steps(question.said)
+        require_between_steps(str(question))
         decided = await self._found(question.wait)
-        closed = await self._found(closing_step(question.wait))
-        found = {who: await self._found(signal) for who, signal in question.signals.items()}
         if decided is not None and decided.result_json is not None:
             return _to_approval(decided.result_json)
-        known = {who: step for who, step in found.items() if step is not None}
-        for who, step in sorted(known.items(), key=lambda item: item[1].n):
-            if step.result_json is not None:
-                question.ballots[who] = step.result_json
-        if closed is None:
-            await self._asked_until(question, self._time_left(known.values(), timeout))
-        while await self._take_votes(question):
+        closed = await self._found(closing_step(question.wait))
+        if closed is not None and closed.result_json is not None:
+            before = _to_approval(closed.result_json)
+        else:
+            before = await self._asked_until(question, timeout)
+        while (taken := await self._votes(question)).took:
             pass  # the first ones may have been seen before the question was closed
-        votes = await self._checked(question)
-        granted = decide_votes(votes, question.people, question.need)
-        timed_out = granted is None and bool(question.missing)
-        approval = Approval(granted is True, timed_out, votes)
-        text = msgspec.json.encode(approval).decode()
-        await self._keep(self._record(question.wait, result=text), lazy=True)
+        approval = _with_late(before, taken, question)
+        await self._keep(self._record(question.wait, result=_text(approval)), lazy=True)
         return approval
 
-    async def _asked_until(self, question: Question, left: float | None) -> None:
-        """Return when the votes decide, when everybody has answered, or when the time is over. From
-        then on every vote is late: all that were accepted are there."""
-        while decide_votes(await self._checked(question), question.people, question.need) is None:
-            if await self._take_votes(question):
-                continue
-            if not question.missing or (left is not None and left <= 0):
-                break
-            left = await self._await_votes(question, left)
-        closing = self._record(closing_step(question.wait), result="true")
+    async def _asked_until(self, question: Question, timeout: float | None) -> Approval:
+        """Return when the votes decide, or when the time is over. From then on every vote is late:
+        all that were accepted are there."""
+        taken = await self._votes(question)
+        left = timeout if taken.until is None else self._left_until(taken.until)
+        while (approval := _approval(taken.votes, question)).timed_out:
+            if not taken.took:
+                if left is not None and left <= 0:
+                    break
+                left = await self._await_votes(question, taken, left)
+            taken = await self._votes(question)
+        closing = self._record(closing_step(question.wait), result=_text(approval))
         await self._keep(closing, lazy=False)
+        return approval
 
-    async def _take_votes(self, question: Question) -> bool:
-        """Take all votes that are there; answers whether there were any."""
-        steps = {signal: signal for signal in question.missing}
-        taken = (await self._taken(TakeSignals(steps, 1, len(steps)))).values if steps else {}
-        question.ballots.update({question.missing[signal]: text for signal, text in taken.items()})
-        return bool(taken)
-
-    async def _await_votes(self, question: Question, left: float | None) -> float | None:
+    async def _await_votes(
+        self, question: Question, taken: VotesTaken, left: float | None
+    ) -> float | None:
         """Wait for the next vote, here or without the slot; gives the time that is left then."""
         if left is None or left >= KEEPS_SLOT:
-            steps = {signal: signal for signal in question.missing}
-            return await self._leave_for(steps, left, question.said)
+            steps = {signal: signal for signal in taken.awaited}
+            return await self._leave_for(steps, left, str(question))
         began = time.monotonic()
         await self._way.pause(min(left, LOOK_SECONDS))
         return left - (time.monotonic() - began)
 
-    async def _checked(self, question: Question) -> tuple[Vote, ...]:
-        """The votes that are proven, in the order in which they came."""
-        if not question.ballots:
-            return ()
-        answer = await self._ask(CheckVotes(question.wait, question.ballots))
-        if not isinstance(answer, VotesChecked):
-            raise TypeError(f"a check of votes was answered by {answer!r}")
-        return tuple(sorted(answer.votes, key=lambda vote: vote.at))
+    async def _votes(self, question: Question) -> VotesTaken:
+        """Take the votes that are there. A look counts as under way, as that for signals does."""
+        self._running += 1
+        try:
+            answer = await self._ask(TakeVotes(question.wait, question.people))
+        finally:
+            self._end_one()
+        if not isinstance(answer, VotesTaken):
+            raise TypeError(f"a look for votes was answered by {answer!r}")
+        return answer
 
     def asked(self, wait: str, who: str) -> Invited:
         return Invited(self._claimed.id, wait, who)
+
+
+def _approval(votes: Sequence[Vote], question: Question) -> Approval:
+    """What these votes decide. As long as they decide nothing, the wait would time out."""
+    granted = decide_votes(votes, question.people, question.need)
+    return Approval(granted is True, granted is None, tuple(votes))
+
+
+def _with_late(closed: Approval, taken: VotesTaken, question: Question) -> Approval:
+    """The decision with the votes that came before the question was closed and had not been seen.
+    Votes that have decided stay: the worker may lack their keys by now."""
+    known = {vote.who for vote in closed.votes}
+    late = [vote for vote in taken.votes if vote.who not in known]
+    votes = sorted((*closed.votes, *late), key=lambda vote: vote.at)
+    if closed.timed_out:
+        return _approval(votes, question)
+    return msgspec.structs.replace(closed, votes=tuple(votes))
+
+
+def _text(approval: Approval) -> str:
+    return msgspec.json.encode(approval).decode()
 
 
 def _people(of: Iterable[str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from holdfast.app import App
+from holdfast.background.options import ReconcileOptions
 from holdfast.clock import ManualClock
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import NotOpen
@@ -90,7 +91,8 @@ class Harness:
         self._stack.enter_context(self.app.using_store(self._url, self.clock))
         self.app.settings = with_signing_keys(self.app.settings)
         await self._stack.enter_async_context(self.app)
-        self._services = make_services(self.app)
+        options = ReconcileOptions(signing_keys=self.app.settings.signing_keys)
+        self._services = make_services(self.app, options)
         self._open = True
         await self._pass_time()
         return self

@@ -21,7 +21,6 @@ from holdfast.job.outcome import decide
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
-    CheckVotes,
     CloseStream,
     ExtendFlow,
     FindCall,
@@ -39,6 +38,7 @@ from holdfast.job.requests import (
     StartChild,
     TakePermits,
     TakeSignals,
+    TakeVotes,
     Wait,
     WriteFrame,
 )
@@ -65,7 +65,7 @@ class Answering:
         self._flows = FlowAnswers(setup.store)
         self._streams = StreamAnswers(setup, self._at_last)
         self._steps = StepAnswers(setup, self._at_last, self._streams.before)
-        self._votes = VoteAnswers(setup.options.signing_keys, setup.events)
+        self._votes = VoteAnswers(setup.options.signing_keys, self._steps, setup.events)
         self._calls = CallAnswers(setup.store, self._steps, self._at_last)
         self._spending = LimitAnswers(setup, self._at_last)
         self.end = self._streams.end
@@ -88,8 +88,8 @@ class Answering:
                     return await self._spending.answer(attempt, request)
                 case SignTokens():
                     return self._votes.sign(attempt.job.id, request)
-                case CheckVotes():
-                    return self._votes.check(attempt.job.id, request)
+                case TakeVotes():
+                    return await self._votes.take(attempt, request)
                 case StartCall() | FindCall():
                     return await self._calls.answer(attempt, request)
                 case WriteFrame() | CloseStream():

@@ -83,6 +83,7 @@ class FactSheet:
             resting=pipeline.places.resting,
             labels=list(pipeline.setup.options.labels),
             only=list(pipeline.setup.options.only),
+            signing_keys=list(pipeline.setup.options.signing_keys or ()),
             python=self._python,
             platform=self._platform,
             last_errors=_last_errors(loops),

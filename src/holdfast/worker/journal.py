@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -28,6 +29,7 @@ from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.job.transition import Transition
+from holdfast.job.vote import CastVote, cast_votes, question_of, read_vote_signal
 from holdfast.worker.options import WorkerOptions
 
 SWALLOWED = Raised(
@@ -52,8 +54,8 @@ class Journal:
     that the store had when it was last asked."""
 
     __slots__ = (
-        *("_asked", "_known", "_n", "_pending", "_size", "_taken", "_waits"),
-        *("loaded", "lock", "signals"),
+        *("_asked", "_known", "_n", "_pending", "_size", "_taken", "_votes", "_waits"),
+        *("loaded", "lock", "signals", "unproven"),
     )
 
     def __init__(self, *, loaded: bool) -> None:
@@ -65,7 +67,9 @@ class Journal:
         self._waits: list[StepRecord] = []
         self._taken: set[int] = set()
         self._n = self._size = 0
+        self._votes: list[CastVote] = []
         self.signals: Sequence[Signal] = ()
+        self.unproven: set[CastVote] = set()  # those that were reported
 
     def fill(self, known: Sequence[Step]) -> None:
         self.loaded = True
@@ -116,9 +120,24 @@ class Journal:
                 oldest.setdefault(one.name, one)
         return list(oldest.values())
 
-    def take_signals(self, signals: Sequence[Signal]) -> None:
+    def take_signals(self, signals: Collection[Signal]) -> None:
         """No other wait of the attempt takes these."""
+        self._votes += (one._replace(signal=None) for one in cast_votes((), signals))
         self._taken.update(one.n for one in signals)
+
+    def votes(self) -> list[CastVote]:
+        """All votes on any question of the job: those that earlier attempts have recorded, those
+        that this one has taken, and those that were seen and are kept, proven or not."""
+        kept = [one for one in self.signals if one.n not in self._taken]
+        return [*cast_votes(self._known.values(), ()), *self._votes, *cast_votes((), kept)]
+
+    def ends_of_wait(self, question: str, people: Container[str]) -> Iterator[datetime]:
+        """When the waits of earlier attempts for the votes of these people end."""
+        for step in self._known.values():
+            if step.awaits is not None and step.until is not None:
+                name = read_vote_signal(step.awaits)
+                if name is not None and name.wait == question and name.who in people:
+                    yield step.until
 
     def wait(self, record: StepRecord) -> None:
         """The handler is left: its job is suspended until the first wait is over."""
@@ -163,9 +182,10 @@ class Journal:
         return [name for name in self._known if not self._is_asked(name)]
 
     def _is_asked(self, name: str | None) -> bool:
-        """Whether this step was asked for, or one around it."""
+        """Whether this step was asked for, or one around it. Those of a question are asked for with
+        its decision, which has the name of the wait."""
         while name is not None:
-            if name in self._asked:
+            if name in self._asked or question_of(name) in self._asked:
                 return True
             step = self._known.get(name)
             name = None if step is None else step.within

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import assert_never
@@ -79,15 +79,23 @@ class StepAnswers:
         await self._looks.aclose()
 
     async def _find(self, attempt: Attempt, name: str) -> Answer:
-        """The steps of a job are loaded once in an attempt, and only if it has any."""
+        journal = await self.journal(attempt)
+        if journal is None:
+            return _GONE
+        found = journal.find(name)
+        return _NOTHING_FOUND if found is None else StepFound(found)
+
+    async def journal(self, attempt: Attempt) -> Journal | None:
+        """The journal of an attempt, with what earlier attempts have recorded; None if the job is
+        no longer this worker's. The steps of a job are loaded once in an attempt, and only if it
+        has any."""
         journal = _journal_of(attempt)
         if not journal.loaded:
             async with journal.lock:
                 answer = await self._at_last(attempt, LOAD, partial(self._fill, attempt, journal))
             if isinstance(answer, AttemptGone):
-                return answer
-        found = journal.find(name)
-        return _NOTHING_FOUND if found is None else StepFound(found)
+                return None
+        return journal
 
     async def _fill(self, attempt: Attempt, journal: Journal) -> Answer:
         """Another step of the attempt may have done it while this one waited for the lock. The job
@@ -134,9 +142,8 @@ class StepAnswers:
         journal = _journal_of(attempt)
         kept = journal.kept_signals(request.steps)
         if len(kept) < request.least:
-            looking = partial(self._looked, attempt, journal)
-            if isinstance(answer := await self._at_last(attempt, SIGNALS, looking), AttemptGone):
-                return answer
+            if not await self.read_signals(attempt, journal):
+                return _GONE
             kept = journal.kept_signals(request.steps)
         if len(kept) < request.least:
             return SignalsTaken({}, tuple(one.name for one in kept))
@@ -144,12 +151,23 @@ class StepAnswers:
         for one in chosen:
             if is_sealed(value := one.value_json or "null"):
                 return RequestRefused(f"signal {one.name!r}: {why_closed(read_envelope(value))}")
-        journal.take_signals(chosen)
-        records = [_taking(attempt, request, one) for one in chosen]
-        answer = await self.keep(attempt, records, lazy=True)
+        answer = await self.take(attempt, journal, {request.steps[one.name]: one for one in chosen})
         if not isinstance(answer, StepKept):
             return answer
         return SignalsTaken({one.name: one.value_json or "null" for one in chosen})
+
+    async def take(
+        self, attempt: Attempt, journal: Journal, chosen: Mapping[str, Signal]
+    ) -> Answer:
+        """Record the values of these signals with the next write, by the names of their steps."""
+        journal.take_signals(chosen.values())
+        records = [_taking(attempt, step, one) for step, one in chosen.items()]
+        return await self.keep(attempt, records, lazy=True)
+
+    async def read_signals(self, attempt: Attempt, journal: Journal) -> bool:
+        """Ask the store which signals the job has; False if it is no longer this worker's."""
+        looking = partial(self._looked, attempt, journal)
+        return not isinstance(await self._at_last(attempt, SIGNALS, looking), AttemptGone)
 
     async def _looked(self, attempt: Attempt, journal: Journal) -> Answer:
         journal.signals = await self._looks.submit(attempt.job.id)
@@ -194,7 +212,7 @@ def _journal_of(attempt: Attempt) -> Journal:
     return attempt.journal
 
 
-def _taking(attempt: Attempt, request: TakeSignals, signal: Signal) -> StepRecord:
+def _taking(attempt: Attempt, step: str, signal: Signal) -> StepRecord:
     """The step that has the value of this signal from now on."""
-    job, step = attempt.job, request.steps[signal.name]
+    job = attempt.job
     return StepRecord(job.id, job.fence, step, 0, result=signal.value_json, takes=signal.n)

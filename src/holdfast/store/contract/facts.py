@@ -50,7 +50,8 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     store has not answered yet. `leaving`: it claims no more. `resting`: tasks that it does not
     claim for a while, because the children of their pools fail. `only`: it takes
     no job that does not require all of these. `labels`: what it
-    can do that others may not. `last_errors`: by reconciler.
+    can do that others may not. `signing_keys`: the ids of the keys by which it can prove votes.
+    `last_errors`: by reconciler.
 
     `counts` are since its registration: `claimed`, `ended`, `handed_back`, `refused_writes`,
     `discarded`, `telemetry_dropped`, and those of its reconcilers.
@@ -68,6 +69,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     resting: list[str] = []
     labels: list[str] = []
     only: list[str] = []
+    signing_keys: list[str] = []
     python: str | None = None
     platform: str | None = None
     last_errors: dict[str, str] = {}
