@@ -144,6 +144,17 @@ class PostgresPlace(Place):
         await self._say(f"grant usage on schema holdfast to {self._role}")
 
     @asynccontextmanager
+    async def read_only(self) -> AsyncIterator[None]:
+        """Sessions that are opened now take no writes for as long as they live."""
+        await self._say(f"alter role {self._role} set default_transaction_read_only = on", cut=True)
+        yield
+        connection = await asyncpg.connect(self.url)
+        with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+            await connection.execute("delete from holdfast.counter")
+        await connection.close()
+        await self._say(f"alter role {self._role} reset default_transaction_read_only")
+
+    @asynccontextmanager
     async def black_hole(self) -> AsyncIterator[None]:
         async with _mode(self._proxy, Mode.BLACK_HOLE):
             yield

@@ -240,7 +240,7 @@ async def test_a_network_that_swallows_costs_no_job_anything(
 
 
 @pytest.mark.parametrize(
-    "fault", ["login_refused", "password_rotated", "grant_missing", "connection_limit"]
+    "fault", ["login_refused", "password_rotated", "grant_missing", "connection_limit", "read_only"]
 )
 async def test_a_postgres_that_refuses_costs_no_job_anything(
     postgres_place: PostgresPlace, scene_at: Begin, fault: str
