@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.flow import growing
 from holdfast.flow.elements import element_ids
-from holdfast.flow.growing import Join, MapPlan, growths
+from holdfast.flow.growing import Join, MapPlan, Wait, growths
 from holdfast.flow.ids import undo_flow_id
 from holdfast.flow.model import CloseWhat, FlowState, NodeInput
 from holdfast.job.ends import End
@@ -116,15 +116,21 @@ class Extend(Story):
 
 
 class Map(Story):
-    """A map adds its elements in bites, each with a gate of their join."""
+    """A map adds its elements in bites, each with gates of those that wait for all of them, and
+    then the gate of a share."""
 
     COUNT = 5
 
     async def prepare(self, scene: Scene) -> Trip:
-        trip = await Trip.begin(scene, {"map": [], "join": ["map"]})
-        join = Join(trip.ids["join"])
+        behind: dict[str, Waits] = {"join": ["map"], "end": ended("map"), "share": ["map"]}
+        trip = await Trip.begin(scene, {"map": [], **behind})
+        end, share = trip.ids["end"], trip.ids["share"]
+        joins = (
+            *(Join(trip.ids["join"]), Join(end, Wait.END)),
+            *(Join(share, share=0.5), Join(share, Wait.END)),
+        )
         policy = encode_policy(STEADY)
-        self.plan = MapPlan("map", TASK, QUEUE, policy, "{}", "item", joins=(join,))
+        self.plan = MapPlan("map", TASK, QUEUE, policy, "{}", "item", joins=joins)
         elements = element_ids(trip.ids["map"], range(self.COUNT))
         trip.ids |= {f"map[{index}]": job for index, job in enumerate(elements)}
         return trip
@@ -138,10 +144,10 @@ class Map(Story):
 
     async def judge(self, trip: Trip, ran: Sequence[str]) -> None:
         assert await trip.states() == dict.fromkeys(trip.ids, "succeeded")
-        assert (await trip.info()).total == self.COUNT + 2
-        assert ran[-1] == "join"
+        assert (await trip.info()).total == self.COUNT + 4
+        assert sorted(ran[-3:]) == ["end", "join", "share"]
         graph = await trip.scene.store.flows.graph(trip.id)
-        assert len(graph) == 1 + 3, "each growth was written once"
+        assert len(graph) == 1 + 3 + 1, "each growth was written once"
 
 
 class LosersGo(Story):

@@ -10,18 +10,19 @@ import msgspec
 import pytest
 
 from holdfast.flow.drift import drift_of
+from holdfast.flow.errands import do_errand
 from holdfast.flow.graph import Graph
-from holdfast.flow.growing import Join, MapPlan, growths
+from holdfast.flow.growing import MAP, Join, MapPlan, Wait, apart, growths
 from holdfast.flow.kept import written_out
-from holdfast.flow.model import FlowState, Grown, Growth, Losers
+from holdfast.flow.model import FAILURE, SUCCESS, FlowState, Grown, Growth
 from holdfast.flow.reopening import plan_retry
-from holdfast.job.ends import Snoozed
+from holdfast.job.ends import Cancelled, Snoozed
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Job, Live
 from holdfast.job.state import JobState
-from tests.conformance.builders import FAILED, QUEUE, TASK, Scene
-from tests.support.flows import Trip, Waits, any_of
+from tests.conformance.builders import FAILED, QUEUE, RETURNED, TASK, Scene
+from tests.support.flows import Trip, Waits, any_of, ended, quorum
 
 GRAPH: Mapping[str, Waits] = {"map": [], "join": ["map"], "other": ["map"]}
 
@@ -34,7 +35,7 @@ async def running_map(trip: Trip) -> Live:
 
 def bites(trip: Trip, by: Live, items: int, **plan: Any) -> list[Growth]:
     """What a map of so many items adds, in bites of three."""
-    given = {"joins": (Join(trip.ids["join"]),), **plan}
+    given = plan if "joins" in plan else {"joins": (Join(trip.ids["join"]),), **plan}
     told = MapPlan("map", TASK, QUEUE, encode_policy(Policy(timeout=90.0)), '{"x":1}', "n", **given)
     texts = [str(n) for n in range(items)]
     return list(growths(told, texts, trip.id, by.id, by.fence))
@@ -94,7 +95,7 @@ async def test_elements_are_the_nodes_that_they_stand_for(
     trips = [await Trip.begin(scene, GRAPH) for _ in range(2)]
     ways = []
     for trip, way in zip(trips, (as_it_is, written_out), strict=True):
-        both = (Join(trip.ids["join"]), Join(trip.ids["other"], losers=Losers.CANCEL))
+        both = (Join(trip.ids["join"]), Join(trip.ids["other"], Wait.END))
         more = {**plan, "joins": both} if plan.get("joins", ()) is None else plan
         by = await running_map(trip)
         for growth in bites(trip, by, 7, **more):
@@ -247,3 +248,90 @@ async def test_elements_run_again_when_their_flow_is_reopened(scene: Scene) -> N
     assert await drift(trip) == []
     await trip.end("map[4]")
     assert await trip.state("join") is JobState.READY
+
+
+# What waits for a map in other ways
+
+WAITING: Mapping[str, Waits] = {
+    "map": [],
+    "end": ended("map"),
+    "failure": quorum(1, "map", wants=SUCCESS | FAILURE),
+    "half": ["map"],
+    "most": ["map"],
+    "early": ["map"],
+}
+
+
+def joins_of(trip: Trip) -> tuple[Join, ...]:
+    ids = trip.ids
+    return (
+        Join(ids["end"], Wait.END),
+        Join(ids["failure"], Wait.FAILURE),
+        *(Join(ids["half"], share=0.5), Join(ids["half"], Wait.END)),
+        *(Join(ids["most"], share=0.9), Join(ids["most"], Wait.END)),
+        Join(ids["early"], share=0.5),
+    )
+
+
+async def waiting_map(scene: Scene, items: int) -> Trip:
+    """The map has run twice, as after a crash at its very end, and has ended."""
+    trip = await Trip.begin(scene, WAITING)
+    growths = bites(trip, await running_map(trip), items, joins=joins_of(trip))
+    for growth in (*growths, *growths):
+        assert await grow(scene, growth) is Grown.GROWN
+    await learn(trip)
+    assert len(await scene.store.flows.graph(trip.id)) == 1 + len(growths)
+    await trip.end("map")
+    return trip
+
+
+async def test_elements_decide_what_waits_for_their_map_in_every_way(scene: Scene) -> None:
+    trip = await waiting_map(scene, 4)
+    left = {"end", "failure", "half", "most", "early"}
+    for name, end, moved in (
+        ("map[0]", RETURNED, set[str]()),
+        ("map[3]", RETURNED, {"early"}),
+        ("map[1]", FAILED, {"failure", "most"}),
+        ("map[2]", RETURNED, {"end", "half"}),
+    ):
+        await trip.end(name, end=end)
+        left -= moved
+        states = await trip.states()
+        assert {node for node, state in states.items() if state == "blocked"} == left
+        assert await drift(trip) == []
+    await trip.end("end", "failure", "half", "early")
+    states = await trip.states()
+    assert [states[name] for name in ("most", "half")] == ["skipped", "succeeded"]
+
+
+async def test_a_map_of_nothing_decides_what_waits_for_it(scene: Scene) -> None:
+    trip = await waiting_map(scene, 0)
+    await trip.end("end", "half", "most", "early")
+    assert await trip.state("failure") is JobState.SKIPPED
+    assert (await trip.info()).state is FlowState.SUCCEEDED
+
+
+async def test_what_a_lost_map_makes_until_it_ends_is_cancelled_too(scene: Scene) -> None:
+    """The map runs when it is lost, and adds elements before it hears of that."""
+    graph: dict[str, Waits] = {"map": [], "x": [], "all": ["map"]}
+    graph["first"] = any_of("all", "x", cancel=True)
+    trip = await Trip.begin(scene, graph, node_options={"map": {"task": MAP}})
+    await scene.claim(tasks=[MAP])
+    by = await running_map(trip)
+    some = bites(trip, by, 9, joins=(Join(trip.ids["all"]),))
+    assert await grow(scene, some[0]) is Grown.GROWN
+    await trip.end("x")
+    [errand] = await scene.store.flows.errands(10)
+    assert not await do_errand(scene.store, errand)
+    assert await trip.state("all") is JobState.CANCELLED
+    assert await grow(scene, some[1]) is Grown.TARGET_GONE
+    assert some[1].elements is not None
+    assert await grow(scene, next(apart(some[1], some[1].elements))) is Grown.GROWN
+    assert not await do_errand(scene.store, errand)
+    await scene.finish(await scene.live(trip.ids["map"]), Cancelled("told to"))
+    await learn(trip)
+    await scene.finish(await scene.live(trip.ids["map[2]"]), RETURNED)
+    assert await do_errand(scene.store, errand)
+    assert await scene.store.flows.errands(10) == []
+    for job in await scene.store.jobs.live([*trip.ids.values()]):
+        assert job.cancel_requested or job.id == trip.ids["first"]

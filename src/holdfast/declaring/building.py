@@ -6,7 +6,7 @@ Nothing here writes to a store: a builder collects nodes, and makes the records 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -16,6 +16,7 @@ from holdfast.codec.calls import ENCODER
 from holdfast.declaring.approvals import approval_args
 from holdfast.declaring.arguments import encoded, may_have_outputs, outputs_in, without_first
 from holdfast.declaring.nodes import (
+    CollectorNode,
     MapNode,
     Node,
     NodeGroup,
@@ -25,15 +26,13 @@ from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions, Seconds
 from holdfast.errors import BadArguments, BadFlow, BadOption
 from holdfast.flow.approving import APPROVE
-from holdfast.flow.growing import MAP, Join, MapPlan
+from holdfast.flow.growing import MAP, OWN_POLICY, Join, MapPlan, Wait, own_job
 from holdfast.flow.inputs import Input, encode_inputs
-from holdfast.flow.model import NewEdge, NewGate, NewNode
+from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, NewEdge, NewGate, NewNode
 from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.line_rule import LineRule
-from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import NewJob
-from holdfast.job.retry import Retry
 from holdfast.job.text import describe
 from holdfast.job.ties import Tie
 from holdfast.job.vote import Approval
@@ -45,8 +44,6 @@ T = TypeVar("T")
 
 UNMINTED = JobId("")
 """The id of a job in a flow that is not started."""
-
-MAP_POLICY = encode_policy(Policy(retry=Retry(max_attempts=10, base=1, cap=60)))
 
 Ids = Mapping[Node[Any], JobId]
 
@@ -139,7 +136,7 @@ class FlowBuilder:
         args = approval_args(name, of, need, timeout, escalate_to, tell)
         options = JobOptions().using({**self._changed(JobOptions()), "queue": queue})
         job = JobMaker(APPROVE, options).make(args)
-        job = msgspec.structs.replace(job, id=UNMINTED, ties=int(Tie.NODE), policy=MAP_POLICY)
+        job = msgspec.structs.replace(job, id=UNMINTED, ties=int(Tie.NODE), policy=OWN_POLICY)
         node: Node[Approval] = self._put(Node, name, job, None)
         return node
 
@@ -193,6 +190,14 @@ class FlowBuilder:
                     others.setdefault(name, []).append(node)
         return others
 
+    def _add_collectors(self) -> None:
+        """Add the nodes that stand for the elements of maps."""
+        for node in [one for one in self._nodes if one.groups]:
+            for one in upstreams(node):
+                if isinstance(one, CollectorNode):
+                    one.take_name()
+                    self._nodes[one] = None
+
     def _require_own_names(self) -> None:
         names = [node.name for node in self._nodes]
         if len(set(names)) < len(names):
@@ -214,20 +219,10 @@ class FlowBuilder:
         return NewNode(node.name, job, gates, inputs, node.delay, is_sink, node.undone_by)
 
     def _map_job(self, node: Node[Any], ids: Ids, joined_by: Sequence[JobId]) -> NewJob:
-        waiting = [one for one in self._nodes if node in one.needs]
-        joins = tuple(Join(ids[one], _share(one, node)) for one in waiting)
-        others = tuple(Join(job) for job in joined_by)
+        joins = [join for one in self._nodes for join in _joins(one, node, ids[one])]
+        others = [Join(job) for job in joined_by]
         plan = msgspec.structs.replace(self._plans[node], name=node.name, joins=(*joins, *others))
-        text = _with_items(plan, self._over[node])
-        return msgspec.structs.replace(
-            node.job,
-            task=MAP,
-            args=text,
-            policy=MAP_POLICY,
-            ties=int(Tie.NODE),
-            buckets=None,
-            costs=None,
-        )
+        return own_job(node.job, MAP, _with_items(plan, self._over[node]))
 
 
 def _template(task: Task[..., Any], changed: tuple[tuple[str, Any], ...]) -> Template:
@@ -256,7 +251,7 @@ def _new_template(task: Task[..., Any], changed: dict[str, Any]) -> Template:
 def upstreams(node: Node[Any]) -> list[Node[Any]]:
     if not node.groups:
         return list(node.needs)
-    grouped = (one for group in node.groups for one in group.nodes)
+    grouped = (one for group in node.groups for one, _ in group.edges)
     return list(dict.fromkeys([*node.needs, *grouped]))
 
 
@@ -279,10 +274,23 @@ def _with_items(plan: MapPlan, items: Any) -> str:
     return text
 
 
-def _share(node: Node[Any], of: Node[Any]) -> float:
-    return min((share.fraction for share in node.shares if share.of is of), default=1.0)
+def _joins(node: Node[Any], of: Node[Any], job: JobId) -> Iterator[Join]:
+    """How this node waits for the elements of a map."""
+    shares = [share for share in node.shares if share.of is of]
+    if of in node.needs and not shares:
+        yield Join(job)
+    for share in shares:
+        yield Join(job, share=share.fraction)
+        if not share.early:
+            yield Join(job, Wait.END)
+    for group in node.groups:
+        if of in group.nodes and group.needs_all:
+            yield Join(job, _WAITS[group.wants])
+
+
+_WAITS = {SUCCESS: Wait.SUCCESS, FAILURE: Wait.FAILURE, ANY_END: Wait.END}
 
 
 def _gate(group: NodeGroup, ids: Ids) -> NewGate:
-    edges = tuple(NewEdge(ids[node], group.wants) for node in group.nodes)
+    edges = tuple([NewEdge(ids[node], wants) for node, wants in group.edges])
     return NewGate(group.need, edges, group.losers)

@@ -78,6 +78,7 @@ class FlowGraph(FlowBuilder):
         """The whole graph under this id, for a job that starts it as its child."""
         if self._ids is not None:
             raise BadFlow(f"the flow {self.name!r} has been started: build another one")
+        self._add_collectors()
         self._ids = self._new_ids(flow, None)
         return self._new_flow(None)
 
@@ -100,6 +101,7 @@ class FlowGraph(FlowBuilder):
         if not self._nodes:
             raise BadFlow(f"the flow {self.name!r} has no nodes: add some with flow.add(task, …)")
         key = None if unique is None else checks.text("unique", unique, 512)
+        self._add_collectors()
         waits_for = self._checked_edges()
         ids = self._ids = self._minted(key)
         needed = set(chain.from_iterable(waits_for.values()))

@@ -69,6 +69,7 @@ class GrowingFlow(FlowBuilder):
     def _asking(self) -> Asking:
         if not self._nodes:
             return
+        self._add_collectors()
         self._require_own_names()
         others = self._apply_befores()
         wanted = {node.name for node in self._nodes} | others.keys() | self._referred()
@@ -94,6 +95,11 @@ class GrowingFlow(FlowBuilder):
         for name in sorted(self._referred() | others.keys()):
             if name not in found.nodes:
                 raise BadFlow(f"the flow {found.flow_name!r} has no node {name!r}")
+        for name in sorted(self._referred() & {*found.maps}):
+            raise BadFlow(
+                f"{name!r} is a map, and its elements do not know of new nodes that wait for them: "
+                "let a node wait for the map where the map is written down, and wait for that one"
+            )
 
     def _growth(self, found: NodesFound, others: Mapping[str, list[Node[Any]]]) -> Growth:
         """What is new to the flow. What a kept node comes before waits for it already."""

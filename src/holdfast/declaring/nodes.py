@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, overlo
 from holdfast.context import AddedNode
 from holdfast.context.growth import NodeTask
 from holdfast.errors import BadFlow, BadOption
+from holdfast.flow.growing import COLLECT, own_job
 from holdfast.flow.inputs import Each, Mapped, Path, Result, Source, Winner
 from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, Losers
 from holdfast.job import checks
@@ -32,10 +33,12 @@ class Output:
 
     def source(self, ids: Mapping[Node[Any], JobId]) -> Source:
         """Where the value comes from, once the jobs have ids."""
-        jobs = tuple(ids[node] for node in self.waits_for.nodes)
         if self._kind is Winner or self._kind is Each:
-            return self._kind(jobs)
-        return Mapped(jobs[0]) if self._kind is Mapped else Result(jobs[0])
+            pairs = list(zip(self.waits_for.edges, self.waits_for.nodes, strict=True))
+            maps = {ids[node]: ids[of] for (node, _), of in pairs if isinstance(of, MapNode)}
+            return self._kind(tuple(ids[node] for (node, _), _ in pairs), maps)
+        job = ids[self.waits_for.nodes[0]]
+        return Mapped(job) if self._kind is Mapped else Result(job)
 
     def __repr__(self) -> str:
         return f"<output of {self.waits_for}>"
@@ -82,6 +85,26 @@ class NodeGroup:
         return ", ".join(node.name for node in self.nodes)
 
     @property
+    def needs_all(self) -> bool:
+        return self.need == len(self.nodes)
+
+    @property
+    def edges(self) -> list[tuple[Node[Any], int]]:
+        """The node whose end counts for each of its nodes, and which ends win. Where all are
+        needed, or a map is alone, the map adds gates for its elements. Otherwise one node has to
+        stand for all of them."""
+        wants = self.wants
+        if not any(isinstance(node, MapNode) for node in self.nodes):
+            return [(node, wants) for node in self.nodes]
+        if self.needs_all:
+            own = SUCCESS | FAILURE if wants == FAILURE else wants
+            return [(one, own if isinstance(one, MapNode) else wants) for one in self.nodes]
+        return [
+            (one.collected(wants), SUCCESS) if isinstance(one, MapNode) else (one, wants)
+            for one in self.nodes
+        ]
+
+    @property
     def output(self) -> Any:
         """The result of the node that succeeds first."""
         return Output(self, Winner)
@@ -93,11 +116,12 @@ class NodeGroup:
 
 
 class Share:
-    """That part of the elements of a map must succeed."""
+    """That part of the elements of a map must succeed. `early`: the others need not have ended."""
 
-    def __init__(self, of: MapNode[Any], fraction: float) -> None:
+    def __init__(self, of: MapNode[Any], fraction: float, *, early: bool) -> None:
         self.of = of
         self.fraction = fraction
+        self.early = early
 
 
 class Node(Generic[R]):
@@ -177,7 +201,7 @@ class Node(Generic[R]):
         for path, output in inputs:
             self.inputs += ((path, output),)
             group = output.waits_for
-            if len(group.nodes) == 1:
+            if len(group.nodes) == 1 and group.wants == SUCCESS:
                 self.needs[group.nodes[0]] = None
             elif group not in self.groups:
                 self.groups += (group,)
@@ -198,10 +222,39 @@ class KnownNode(Node[Any]):
         raise BadFlow(f"{self!r} is in the flow already: it is undone as it said")
 
 
+class CollectorNode(Node[None]):
+    """Stands for the elements of a map where a condition counts the map among other nodes. It
+    succeeds when the elements are what the condition wants, and is skipped when they cannot be."""
+
+    __slots__ = ("_word", "of")
+
+    def __init__(self, of: MapNode[Any], wants: int) -> None:
+        super().__init__("", own_job(of.job, COLLECT, "{}"))
+        self.of = of
+        self._word = "failed" if wants == FAILURE else "all"
+        self.after(failed(of) if wants == FAILURE else of)
+
+    def take_name(self) -> None:
+        """Its name is that of the map, which may have been given another one."""
+        self.name = f"{self._word}({self.of.name})"
+
+
 class MapNode(Node[int], Generic[R]):
     """A node for each element of a result. They are made when the result is there."""
 
-    __slots__ = ()
+    __slots__ = ("_collectors",)
+
+    def __init__(self, name: str, job: NewJob, delay: float | None = None) -> None:
+        super().__init__(name, job, delay)
+        self._collectors: dict[int, CollectorNode] = {}
+
+    def collected(self, wants: int) -> CollectorNode:
+        """The node whose success means that the elements have all succeeded, or that one has
+        failed."""
+        known = self._collectors.get(wants)
+        if known is None:
+            known = self._collectors[wants] = CollectorNode(self, wants)
+        return known
 
     def undo(self, task: NodeTask[..., Any]) -> Self:
         raise BadFlow(f"{self!r} makes nodes: the elements of a map cannot be undone one by one")
@@ -211,11 +264,12 @@ class MapNode(Node[int], Generic[R]):
         """The results of all elements, in their order; None for one that did not succeed."""
         return cast("list[R]", Output(NodeGroup.of(self), Mapped))
 
-    def at_least(self, fraction: float) -> Share:
-        """It is enough if this part of the elements succeeds: `0.9` lets one in ten fail."""
+    def at_least(self, fraction: float, *, early: bool = False) -> Share:
+        """It is enough if this part of the elements succeeds: `0.9` lets one in ten fail. All of
+        them must have ended, unless `early`: then what is slow is left out too."""
         if not (math.isfinite(checks.number(fraction)) and 0 <= fraction <= 1):
             raise BadOption("at_least", "a fraction between 0 and 1", fraction)
-        return Share(self, float(fraction))
+        return Share(self, float(fraction), early=early)
 
 
 @overload

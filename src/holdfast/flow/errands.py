@@ -14,6 +14,7 @@ from typing import assert_never
 from holdfast.background.cancelling import cancel_jobs
 from holdfast.flow.calls import tell_of_end
 from holdfast.flow.graph import Graph
+from holdfast.flow.growing import MAP
 from holdfast.flow.ids import child_flow_id, watcher_id
 from holdfast.flow.losers import losers_of, winners_of
 from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowId, NodeInfo
@@ -97,6 +98,7 @@ async def _close(store: Store, flow: FlowId, what: CloseWhat) -> bool:
 
 
 async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> bool:
+    """A map that runs may make elements until it ends: they are looked for again."""
     if met is None:
         return True
     states = {node.job_id: node.state async for some in pages_of(store, flow) for node in some}
@@ -104,7 +106,10 @@ async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> bool:
     won = " and ".join(repr(graph.names.get(one, one)) for one in winners_of(graph, met, states))
     who = graph.names.get(met, met)
     reason = f"lost to {won}: {who!r} needs it no more"
-    return await _cancel(store, losers_of(graph, met, states), reason)
+    lost = losers_of(graph, met, states)
+    reached = await _cancel(store, lost, reason)
+    makers = [job for job in lost if graph.nodes[graph.names[job]].task == MAP]
+    return reached and not (makers and await store.jobs.live(makers))
 
 
 async def _cancel(store: Store, jobs: Collection[JobId], reason: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.errors import FlowCycle
 from holdfast.flow.elements import element_ids, element_names
-from holdfast.flow.model import Losers, NewEdge, NewElements, NewGate, NewNode
+from holdfast.flow.model import NewEdge, NewElements, NewGate, NewNode
 from holdfast.job.ids import JobId
 from holdfast.job.undo import Undo
 
@@ -35,14 +35,14 @@ class GraphNode(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 class GraphElements(msgspec.Struct, frozen=True, omit_defaults=True):
     """Elements of a map that were added together, without their names and ids, which follow from
-    the map's. `behind`: the nodes that got a gate which needs all of them. `anew`: how often
-    elements of the map had been removed before."""
+    the map's. `behind`: the nodes that got a gate which needs all of them, and which ends win.
+    `anew`: how often elements of the map had been removed before."""
 
     map: str
     task: str
     first: int
     count: int
-    behind: dict[JobId, Losers] = {}
+    behind: dict[JobId, int] = {}
     anew: int = 0
 
     def ids(self, by: JobId) -> list[JobId]:
@@ -56,7 +56,8 @@ class GraphElements(msgspec.Struct, frozen=True, omit_defaults=True):
 class GraphText(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is written at the start, and with each growth: new nodes, further gates of nodes that
     were there, elements of a map, and the node whose result is the flow's. `by` is the node that
-    added them; at the start nobody did.
+    added them; at the start nobody did. `anew`: how often what it had added was removed before, if
+    the text does not say so otherwise.
 
     A retry that lets nodes add anew what they have added writes these nodes as `removed`: what they
     added before is no part of the graph from then on."""
@@ -66,6 +67,7 @@ class GraphText(msgspec.Struct, frozen=True, omit_defaults=True):
     returns: str | None = None
     elements: GraphElements | None = None
     by: JobId | None = None
+    anew: int = 0
     removed: tuple[JobId, ...] = ()
 
 
@@ -97,10 +99,10 @@ def encode_elements(new: NewElements, by: JobId) -> str:
     return encode_text(GraphText(elements=told, by=by))
 
 
-def gates_behind(jobs: Sequence[JobId], behind: Mapping[JobId, Losers]) -> Gates:
-    """A gate before each of the nodes `behind`, which needs all these jobs."""
-    edges = tuple(map(NewEdge, jobs)) if behind else ()
-    return {node: (NewGate(len(edges), edges, losers),) for node, losers in behind.items()}
+def gates_behind(jobs: Sequence[JobId], behind: Mapping[JobId, int]) -> Gates:
+    """A gate before each of the nodes `behind`, which needs all these jobs to end as it wants."""
+    edges = {wants: tuple([NewEdge(job, wants) for job in jobs]) for wants in behind.values()}
+    return {node: (NewGate(len(jobs), edges[wants]),) for node, wants in behind.items()}
 
 
 class Graph:

@@ -4,15 +4,21 @@ The map itself is a job of the task `MAP`, which every worker knows. Its argumen
 the list comes into them as any result does. When it runs it adds a node for each element, some
 hundred at a time. A node that waits for all of them gets a gate with each of these hundreds, so
 that nobody else has to wait while one gate with all elements is written; a node that waits for a
-share of them gets one gate at the end. Those nodes also wait for the map itself, so none can begin
-while elements are still being made. The names and ids of elements follow from the map's own, so a
-map that is tried again after a crash adds nothing twice.
+share of them, or for a failure among them, gets one gate at the end. Those nodes also wait for the
+map itself, so none can begin while elements are still being made. The names and ids of elements
+follow from the map's own, so a map that is tried again after a crash adds nothing twice.
+
+`any_of(map, other)` needs all elements or the other node, which gates cannot say: a node has to
+meet all its gates. So a job of the task `COLLECT` waits for the elements, and its success stands
+for theirs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from fractions import Fraction
 
 import msgspec
 
@@ -20,30 +26,60 @@ from holdfast.flow.elements import element_ids
 from holdfast.flow.graph import (
     Gates,
     Graph,
+    GraphText,
     encode_elements,
-    encode_graph,
+    encode_text,
     gates_behind,
     require_no_cycle,
 )
 from holdfast.flow.inputs import NULL
-from holdfast.flow.model import FlowId, Growth, Losers, NewEdge, NewElements, NewGate
+from holdfast.flow.model import (
+    ANY_END,
+    FAILURE,
+    SUCCESS,
+    FlowId,
+    Growth,
+    NewEdge,
+    NewElements,
+    NewGate,
+)
 from holdfast.job.ids import JobId
+from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import NewJob
+from holdfast.job.retry import Retry
 from holdfast.job.ties import Tie
 
 MAP = "holdfast.map"
 """The task of all maps. A name of a user's own cannot begin like this."""
 
+COLLECT = "holdfast.collect"
+"""The task of a node whose success stands for what the elements of a map have come to."""
+
 ELEMENTS_AT_ONCE = 500
 MOST_ELEMENTS = 100_000
 
 
+class Wait(StrEnum):
+    """What a node waits for that waits for the elements of a map."""
+
+    SUCCESS = "success"  # of a share of them
+    END = "end"  # of all of them, however they end
+    FAILURE = "failure"  # of one of them, or of the map itself
+
+
 class Join(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A node that waits for the elements, and which part of them it needs."""
+    """A node that waits for the elements. One that waits in several ways has as many joins."""
 
     node: JobId
+    wait: Wait = Wait.SUCCESS
     share: float = 1.0
-    losers: Losers = Losers.LET_RUN
+
+    @property
+    def of_all(self) -> int | None:
+        """How each element has to end; None if not all of them have to."""
+        if self.wait is Wait.SUCCESS and self.share == 1.0:
+            return SUCCESS
+        return ANY_END if self.wait is Wait.END else None
 
 
 class MapPlan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,25 +101,42 @@ class MapPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     joins: tuple[Join, ...] = ()
 
 
+OWN_POLICY = encode_policy(Policy(retry=Retry(max_attempts=10, base=1, cap=60)))
+"""The policy of nodes whose tasks every worker knows."""
+
 _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encoder = msgspec.json.Encoder()
+
+
+def own_job(like: NewJob, task: str, args: str) -> NewJob:
+    """The job of a node beside elements like this one. It passes none of their limits."""
+    return msgspec.structs.replace(
+        like,
+        task=task,
+        args=args,
+        policy=OWN_POLICY,
+        ties=int(Tie.NODE),
+        buckets=None,
+        costs=None,
+        weight=1,
+    )
 
 
 def growths(
     plan: MapPlan, items: Sequence[str], flow: FlowId, by: JobId, fence: int, anew: int = 0
 ) -> Iterator[Growth]:
-    """What the map adds to its flow, in bites: elements, each bite with the gates behind it. A node
-    that needs only a part of the elements waits for all of them at one gate, which comes last.
-    `items` are JSON; `anew` is how often elements of the map have been removed."""
+    """What the map adds to its flow, in bites: elements, each bite with the gates behind it. The
+    gates of nodes that do not need all elements come last, because they cannot be parted. `items`
+    are JSON; `anew` is how often elements of the map have been removed."""
     like, before = _like(plan, by), _before_item(plan)
-    whole = {join.node: join.losers for join in plan.joins if join.share == 1.0}
+    whole = _behind(plan.joins)
     for first in range(0, len(items), ELEMENTS_AT_ONCE):
         bite = items[first : first + ELEMENTS_AT_ONCE]
         args = tuple([f"{before}{item}}}" for item in bite])
         new = NewElements(plan.name, first, like, args, not plan.joins, whole, anew)
         yield _growth(new, flow, by, fence)
-    shares = [join for join in plan.joins if join.share != 1.0]
-    yield from _each_gate(_gates(shares, range(len(items)), by, anew), flow, by, fence)
+    gates = _gates(plan.joins, range(len(items)), by, anew)
+    yield from _each_gate(gates, flow, by, fence, anew)
 
 
 def apart(growth: Growth, elements: NewElements) -> Iterator[Growth]:
@@ -92,16 +145,16 @@ def apart(growth: Growth, elements: NewElements) -> Iterator[Growth]:
     flow, by, fence = growth.flow, growth.by, growth.fence
     yield _growth(msgspec.structs.replace(elements, behind={}), flow, by, fence)
     gates = gates_behind(element_ids(by, elements.indexes, elements.anew), elements.behind)
-    yield from _each_gate(gates, flow, by, fence)
+    yield from _each_gate(gates, flow, by, fence, elements.anew)
 
 
 def _growth(new: NewElements, flow: FlowId, by: JobId, fence: int) -> Growth:
     return Growth(flow=flow, by=by, fence=fence, elements=new, graph=encode_elements(new, by))
 
 
-def _each_gate(gates: Gates, flow: FlowId, by: JobId, fence: int) -> Iterator[Growth]:
+def _each_gate(gates: Gates, flow: FlowId, by: JobId, fence: int, anew: int) -> Iterator[Growth]:
     for node, some in gates.items():
-        graph = encode_graph((), {node: some}, by=by)
+        graph = encode_text(GraphText(gates={node: some}, by=by, anew=anew))
         yield Growth(flow=flow, by=by, fence=fence, gates={node: some}, graph=graph)
 
 
@@ -155,8 +208,26 @@ def _before_item(plan: MapPlan) -> str:
     return _encoder.encode({**shared, plan.over: NULL}).decode().removesuffix("null}")
 
 
+def _behind(joins: Sequence[Join]) -> dict[JobId, int]:
+    """The nodes that need all elements, and which ends win there. All that succeed have ended."""
+    wanted = [(join.node, wants) for join in joins if (wants := join.of_all) is not None]
+    return dict(sorted(wanted, key=lambda one: one[1], reverse=True))
+
+
 def _gates(joins: Sequence[Join], indexes: range, by: JobId, anew: int) -> Gates:
-    """A gate before each of these nodes, which waits for these elements."""
-    edges = tuple(map(NewEdge, element_ids(by, indexes, anew))) if joins else ()
-    needs = {join: math.ceil(join.share * len(edges)) for join in joins}
-    return {join.node: (NewGate(need, edges, join.losers),) for join, need in needs.items() if need}
+    """The gates of nodes that do not need all of these elements."""
+    some = [join for join in joins if join.of_all is None]
+    elements = element_ids(by, indexes, anew) if some else []
+    gates: dict[JobId, tuple[NewGate, ...]] = {}
+    for join in some:
+        if (gate := _gate(join, elements, by)) is not None:
+            gates[join.node] = (*gates.get(join.node, ()), gate)
+    return gates
+
+
+def _gate(join: Join, elements: Sequence[JobId], by: JobId) -> NewGate | None:
+    """A map that made no elements can only fail itself: its success makes the gate impossible."""
+    if join.wait is Wait.FAILURE:
+        return NewGate(1, tuple([NewEdge(job, FAILURE) for job in (by, *elements)]))
+    need = math.ceil(Fraction(str(join.share)) * len(elements))  # 0.07 * 100 is more than 7
+    return NewGate(need, tuple(map(NewEdge, elements))) if need else None

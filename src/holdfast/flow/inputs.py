@@ -24,16 +24,20 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
     job: JobId
 
 
-class Winner(msgspec.Struct, frozen=True, tag="winner"):
-    """The result of the node that succeeded first."""
+class Winner(msgspec.Struct, frozen=True, tag="winner", omit_defaults=True):
+    """The result of the node that succeeded first. `maps`: the jobs that stand for the elements of
+    a map, each with the node that made them."""
 
     jobs: tuple[JobId, ...]
+    maps: dict[JobId, JobId] = {}
 
 
-class Each(msgspec.Struct, frozen=True, tag="each"):
-    """The results of several nodes as a list; null for one that did not succeed."""
+class Each(msgspec.Struct, frozen=True, tag="each", omit_defaults=True):
+    """The results of several nodes as a list; null for one that did not succeed. `maps` as a
+    `Winner` has them."""
 
     jobs: tuple[JobId, ...]
+    maps: dict[JobId, JobId] = {}
 
 
 class Mapped(msgspec.Struct, frozen=True, tag="mapped"):
@@ -105,10 +109,17 @@ def renamed(one: Input, ids: Mapping[JobId, JobId]) -> Input:
             return Input(one.path, Result(ids.get(job, job)))
         case Mapped(job):
             return Input(one.path, Mapped(ids.get(job, job)))
-        case Winner(jobs):
-            return Input(one.path, Winner(tuple(ids.get(job, job) for job in jobs)))
-        case Each(jobs):
-            return Input(one.path, Each(tuple(ids.get(job, job) for job in jobs)))
+        case Winner(jobs, maps):
+            return Input(one.path, Winner(*_renamed(jobs, maps, ids)))
+        case Each(jobs, maps):
+            return Input(one.path, Each(*_renamed(jobs, maps, ids)))
+
+
+def _renamed(
+    jobs: Sequence[JobId], maps: Mapping[JobId, JobId], ids: Mapping[JobId, JobId]
+) -> tuple[tuple[JobId, ...], dict[JobId, JobId]]:
+    others = {ids.get(job, job): ids.get(of, of) for job, of in maps.items()}
+    return tuple(ids.get(job, job) for job in jobs), others
 
 
 def needed(inputs: Sequence[Input]) -> set[JobId]:
@@ -118,8 +129,8 @@ def needed(inputs: Sequence[Input]) -> set[JobId]:
         match one.source:
             case Result(job) | Mapped(job):
                 found.add(job)
-            case Winner(jobs) | Each(jobs):
-                found.update(jobs)
+            case Winner(jobs, maps) | Each(jobs, maps):
+                found.update(jobs, maps.values())
     return found
 
 
@@ -132,7 +143,13 @@ def only_results(inputs: Sequence[Input]) -> list[JobId] | None:
 
 def elements(inputs: Sequence[Input], results: Mapping[JobId, str]) -> dict[JobId, list[JobId]]:
     """The elements of each map among these inputs, once the results of the maps are known."""
-    maps = {one.source.job for one in inputs if isinstance(one.source, Mapped)}
+    maps: set[JobId] = set()
+    for one in inputs:
+        match one.source:
+            case Mapped(job):
+                maps.add(job)
+            case Winner(_, known) | Each(_, known):
+                maps.update(known.values())
     return {job: _elements_of(job, results.get(job, "0")) for job in maps}
 
 
@@ -167,23 +184,26 @@ def _value(source: Source, given: Given) -> msgspec.Raw:
     match source:
         case Result(job):
             return _raw(given.results.get(job, NULL_TEXT))
-        case Winner(jobs):
-            return _raw(_first(jobs, given))
-        case Each(jobs):
-            return _list(jobs, given)
+        case Winner(jobs, maps):
+            won = [job for job in jobs if job in given.results]
+            first = min(won, key=lambda job: str(given.ended_at.get(job)), default=None)
+            return NULL if first is None else _raw(_result(first, maps, given))
+        case Each(jobs, maps):
+            return _raw(f"[{','.join([_result(job, maps, given) for job in jobs])}]")
         case Mapped(job):
-            return _list(given.elements.get(job, ()), given)
+            return _raw(_list(given.elements.get(job, ()), given))
 
 
-def _first(jobs: Sequence[JobId], given: Given) -> str:
-    won = [job for job in jobs if job in given.results]
-    first = min(won, key=lambda job: str(given.ended_at.get(job)), default=None)
-    return NULL_TEXT if first is None else given.results[first]
+def _result(job: JobId, maps: Mapping[JobId, JobId], given: Given) -> str:
+    """The result of a node, or those of the elements for which it stands."""
+    if job in maps and job in given.results:
+        return _list(given.elements[maps[job]], given)
+    return given.results.get(job, NULL_TEXT)
 
 
-def _list(jobs: Sequence[JobId], given: Given) -> msgspec.Raw:
+def _list(jobs: Sequence[JobId], given: Given) -> str:
     result = given.results.get
-    return _raw(f"[{','.join([result(job, NULL_TEXT) for job in jobs])}]")
+    return f"[{','.join([result(job, NULL_TEXT) for job in jobs])}]"
 
 
 def _raw(text: str) -> msgspec.Raw:

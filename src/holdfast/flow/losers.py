@@ -2,7 +2,9 @@
 
 A gate with `losers="cancel"` that is met lets its other upstreams go. Such a node is cancelled
 unless an open gate still waits for it. Cancelling it may leave its own upstreams without anybody
-who waits: they are cancelled too, as far back as only losers need them.
+who waits: they are cancelled too, as far back as only losers need them. With a map go its elements.
+A map that is being cancelled may make more of them until it ends, so the same question is asked
+again then, and looks past the nodes that were cancelled before.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ from collections.abc import Iterable, Mapping
 
 from holdfast.flow.drift import counted
 from holdfast.flow.graph import Graph
+from holdfast.flow.growing import MAP
 from holdfast.flow.model import BITS, Losers
 from holdfast.job.ids import JobId
 from holdfast.job.state import ENDED, LIVE, JobState
 
 MOST_NAMED = 3
+_PASSED = LIVE | {JobState.CANCELLED, JobState.SKIPPED}
+"""The nodes behind which it is looked for others that only they needed."""
 
 
 def winners_of(graph: Graph, met: JobId, states: Mapping[JobId, JobState]) -> list[JobId]:
@@ -56,14 +61,23 @@ def _unneeded(
                 return True
         return False
 
-    ahead = [job for job in candidates if states.get(job) in LIVE]
+    ahead = list(candidates)
     while ahead:
         job = ahead.pop()
-        if job in lost or is_needed(job):
+        if job in lost or states.get(job) not in _PASSED or is_needed(job):
             continue
         lost.add(job)
-        ahead += [one for one in graph.upstreams(job) if states.get(one) in LIVE]
-    return lost
+        for one in graph.upstreams(job):
+            ahead += (one, *_elements(graph, one))
+    return {job for job in lost if states[job] in LIVE}
+
+
+def _elements(graph: Graph, job: JobId) -> list[JobId]:
+    """What a map has made; nothing if the node is no map."""
+    node = graph.nodes.get(graph.names.get(job, ""))
+    if node is None or node.task != MAP:
+        return []
+    return graph.added_by(job) or []
 
 
 def _needed_by(graph: Graph, job: JobId, states: Mapping[JobId, JobState]) -> set[JobId]:

@@ -216,14 +216,15 @@ class NewElements(msgspec.Struct, frozen=True):
     """Some elements of a map: nodes that differ in their arguments alone. Their names and ids
     follow from the name and the id of the map (`holdfast.flow.elements`). `like` is the job of each
     of them, but for its id and arguments. Each node of `behind` gets a gate that needs all of
-    them. `anew`: how often elements of the map have been removed before."""
+    them, to end as these wants say. `anew`: how often elements of the map have been removed
+    before."""
 
     map: str
     first: int
     like: NewJob
     args: tuple[str, ...]
     is_sink: bool = False
-    behind: dict[JobId, Losers] = {}
+    behind: dict[JobId, int] = {}
     anew: int = 0
 
     @property

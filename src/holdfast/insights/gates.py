@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, GateInfo, NewEdge, NodeInfo
+from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, GateInfo, NewGate, NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
 from holdfast.insights.causes import end_text
 from holdfast.insights.node_status import NodeStatus
@@ -32,12 +32,12 @@ def open_gates(whole: WholeFlow, node: NodeInfo) -> list[GateInfo]:
     """The gates that keep a node blocked. A map writes a gate for some hundred elements at a time:
     all of them are told as one."""
     left = [gate for gate in node.gates if gate.won < gate.need]
-    maps = {gate.n: _map_of(whole, gate.edges) for gate in left if gate.need == gate.total}
-    told = [gate for gate in left if maps.get(gate.n) is None]
-    for name in sorted({name for name in maps.values() if name is not None}):
-        parts = [gate for gate in left if maps.get(gate.n) == name]
-        whole_map = whole.graph.gates_of(node.job_id)
-        total = sum(gate.total for gate in whole_map if _map_of(whole, gate.edges) == name)
+    maps = {gate.n: _map_of(whole, gate) for gate in left}
+    told = [gate for gate in left if maps[gate.n] is None]
+    for of_map in sorted({found for found in maps.values() if found is not None}):
+        parts = [gate for gate in left if maps[gate.n] == of_map]
+        all_gates = whole.graph.gates_of(node.job_id)
+        total = sum(gate.total for gate in all_gates if _map_of(whole, gate) == of_map)
         won = total - sum(gate.total - gate.won for gate in parts)
         edges = tuple(edge for gate in parts for edge in gate.edges)
         lost = sum(gate.lost for gate in parts)
@@ -45,11 +45,14 @@ def open_gates(whole: WholeFlow, node: NodeInfo) -> list[GateInfo]:
     return told
 
 
-def _map_of(whole: WholeFlow, edges: Sequence[NewEdge]) -> str | None:
-    """The map whose elements these edges wait for, None if they wait for other nodes."""
-    name = whole.graph.names.get(edges[0].upstream, "") if edges else ""
-    node = whole.graph.nodes.get(name)
-    return None if node is None else node.map
+def _map_of(whole: WholeFlow, gate: GateInfo | NewGate) -> tuple[str, int] | None:
+    """The map whose elements this gate needs, and how they have to end. None if it needs other
+    nodes, or not all of the elements."""
+    if not gate.edges or gate.need < gate.total:
+        return None
+    edge = gate.edges[0]
+    node = whole.graph.nodes.get(whole.graph.names.get(edge.upstream, ""))
+    return None if node is None or node.map is None else (node.map, edge.wants)
 
 
 def gate_reason(

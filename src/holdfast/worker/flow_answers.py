@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.errors import BadFlow
 from holdfast.flow.graph import Graph
-from holdfast.flow.growing import may_close_a_cycle, require_no_cycle_with
+from holdfast.flow.growing import MAP, may_close_a_cycle, require_no_cycle_with
 from holdfast.flow.ids import child_flow_id
 from holdfast.flow.kept import without_known
 from holdfast.flow.model import FLOW_ENDED, FlowId, Grown, Growth, NewFlow, NodeInput
@@ -60,7 +60,8 @@ class FlowAnswers:
         graph = Graph(await self._store.flows.graph(told.flow))
         ids = {name: str(graph.nodes[name].job) for name in names if name in graph.nodes}
         anew = graph.times_removed(attempt.job.id)
-        return NodesFound(told.flow, told.flow_name, ids, anew)
+        maps = tuple(name for name in ids if graph.nodes[name].task == MAP)
+        return NodesFound(told.flow, told.flow_name, ids, anew, maps)
 
     async def _grown(self, attempt: Attempt, given: Growth) -> FlowGrown:
         growth = msgspec.structs.replace(given, by=attempt.job.id, fence=attempt.job.fence)

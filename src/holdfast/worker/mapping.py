@@ -1,4 +1,5 @@
-"""A task that every worker knows by itself: it makes the elements of a map."""
+"""Two tasks that every worker knows by itself: one makes the elements of a map, and one stands for
+them where other nodes wait for the whole map."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from holdfast.context import AttemptLost, Context
 from holdfast.errors import BadFlow
 from holdfast.flow.depth import depth_of, with_depth
 from holdfast.flow.graph import Graph
-from holdfast.flow.growing import MAP, MOST_ELEMENTS, MapPlan, apart, growths
+from holdfast.flow.growing import COLLECT, MAP, MOST_ELEMENTS, MapPlan, apart, growths
 from holdfast.flow.inputs import MapResult, map_result
 from holdfast.flow.model import FlowId, Grown, Growth
 from holdfast.handlers.registry import Handler
@@ -50,6 +51,13 @@ async def _times_removed(store: Store, flow: FlowId, ctx: Context) -> int:
     if ctx.fence == 1:
         return 0
     return Graph(await store.flows.graph(flow)).times_removed(ctx.job.id)
+
+
+def collect_handler() -> Handler:
+    async def collect() -> None:
+        """The gates before this job have said all: it is released, or skipped."""
+
+    return Handler.of(COLLECT, collect)
 
 
 async def _extended(store: Store, growth: Growth) -> Grown:

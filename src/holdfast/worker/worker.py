@@ -35,7 +35,7 @@ from holdfast.worker.drain import drained
 from holdfast.worker.last_resort import FROZEN, LATE, LastResort
 from holdfast.worker.leaving import Departure
 from holdfast.worker.listeners import Listener
-from holdfast.worker.mapping import map_handler
+from holdfast.worker.mapping import collect_handler, map_handler
 from holdfast.worker.notice import Notice
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.os_signals import told_by_signals
@@ -69,7 +69,12 @@ class Worker:
         closing: float = CLOSING_SECONDS,
     ) -> None:
         self._store = store
-        own = (map_handler(store), tell_handler(store), approve_handler(store))
+        own = (
+            map_handler(store),
+            collect_handler(),
+            tell_handler(store),
+            approve_handler(store),
+        )
         self._registry = reduce(Registry.beside, own, registry)
         self.options = options
         self._events = events

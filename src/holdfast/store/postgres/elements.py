@@ -38,7 +38,7 @@ async def add_elements(connections: Connections, growth: Growth, new: NewElement
             like.ties,
             new.is_sink,
             list(new.behind),
-            [losers.value for losers in new.behind.values()],
+            list(new.behind.values()),
             *shared_values(like),
         )
     except RowRefused as error:

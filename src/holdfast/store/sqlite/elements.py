@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.flow.model import SUCCESS, Growth, NewElements, first_gate
+from holdfast.flow.model import Growth, Losers, NewElements, first_gate
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
@@ -23,7 +23,7 @@ def add_elements(
     """Write elements that the flow does not have, and the gates of those that wait for them. No
     gate is decided by that: its upstreams are new."""
     like, gate, count = new.like, first_gate(epoch), len(ids)
-    edges: dict[str, int] = dict.fromkeys(new.behind, 32 * gate + SUCCESS)
+    edges: dict[str, int] = {job: 32 * gate + wants for job, wants in new.behind.items()}
     write_alike(tx, kind_of(like), dict(zip(ids, new.args, strict=True)))
     arrival = take_numbers(tx, count)
     seqs = dict(zip(ids, range(arrival, arrival + count), strict=True))
@@ -40,10 +40,8 @@ def add_elements(
             "ids": to_json(ids),
         },
     )
-    gates = [
-        (job, gate, growth.flow, count, count, losers, 0, 0, False)
-        for job, losers in new.behind.items()
-    ]
+    let_run = Losers.LET_RUN.value
+    gates = [(job, gate, growth.flow, count, count, let_run, 0, 0, False) for job in new.behind]
     tx.each(steps("flows/start")["gate"], gates)
     tx.count(like.queue, like.task, NOWHERE, JobState.READY, What.ENQUEUED, count)
     tx.wake(Topic.READY, like.queue, count)

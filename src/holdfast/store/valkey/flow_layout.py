@@ -118,8 +118,8 @@ class ElementsRow(msgspec.Struct, array_like=True):
     """Elements of a map to insert. `line`: what their records share, without jobs. The other pieces
     are what their bodies and the rows of their nodes share, packed: of a body what stands before
     and behind the arguments, of a row before and behind the name. The script puts edges behind
-    that, and a spread behind each piece. `behind`: nodes that wait for all of them, each with what
-    becomes of losers there."""
+    that, and a spread behind each piece. `behind`: nodes that wait for all of them, each with which
+    ends win there."""
 
     map: str
     first: int
@@ -130,7 +130,7 @@ class ElementsRow(msgspec.Struct, array_like=True):
     behind_args: msgspec.Raw
     before_name: msgspec.Raw
     behind_name: msgspec.Raw
-    behind: list[str]
+    behind: list[str | int]
 
 
 class NewFlowRow(msgspec.Struct, array_like=True):

@@ -116,7 +116,7 @@ def _elements_row(growth: Growth, new: NewElements) -> ElementsRow:
         nested(behind_args),
         nested(list_head(size) + pack(growth.flow)),
         nested(pack(False) + pack(new.is_sink)),
-        [text for job, losers in new.behind.items() for text in (job, losers.value)],
+        [value for pair in new.behind.items() for value in pair],
     )
 
 

@@ -6,7 +6,7 @@
 -- is there if the same growth was made before, and then all of it is looked at node by node. Answers as
 -- `holdfast.flow.model.Grown` does, or `known`; and the number of these gates.
 create function {{schema}}.grow_by_elements(
-    grown uuid, adder uuid, held bigint, first uuid, nodes int, waiting uuid[], losing text[], told text
+    grown uuid, adder uuid, held bigint, first uuid, nodes int, waiting uuid[], told text
 )
 returns table (answer text, gate bigint) language plpgsql
 set enable_nestloop = off set enable_seqscan = off set enable_bitmapscan = off set jit = off
@@ -47,7 +47,6 @@ begin
         select n from {{schema}}.flow_graph where flow_id = grown order by n desc limit 1
     ), 0), told;
     insert into {{schema}}.gate (job_id, n, flow_id, need, total, losers)
-    select job_id, number, grown, nodes, nodes, losers
-    from unnest(waiting, losing) as given (job_id, losers);
+    select job_id, number, grown, nodes, nodes, 'let_run' from unnest(waiting) as given (job_id);
     return query select 'grown', number;
 end $$;

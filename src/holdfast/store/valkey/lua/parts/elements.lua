@@ -14,16 +14,19 @@ end
 -- have them.
 local function add_gates_behind(given)
     local ids, edges = given[ELEMENTS_IDS], {}
-    local behind, named = given[ELEMENTS_BEHIND], nil
+    local behind, named = given[ELEMENTS_BEHIND], {}
     for n = 1, #behind, 2 do
-        local id = behind[n]
+        local id, wants = behind[n], behind[n + 1]
         load_nodes({id})
         local node = nodes[id]
-        local at = new_gate(id, #ids, #ids, behind[n + 1])
+        local at = new_gate(id, #ids, #ids, 'let_run')
         local serial = node[at + GATE_SERIAL]
-        named = named or table.concat(ids, ':1;') .. ':1;' -- 1 is the bit of a success
-        texts[in_key(id, serial)], nodes_changed[id] = named, true
-        edges[#edges + 1] = cmsgpack.pack(id) .. cmsgpack.pack(serial) .. cmsgpack.pack(1)
+        if not named[wants] then
+            local wanted = string.format(':%.0f;', wants)
+            named[wants] = table.concat(ids, wanted) .. wanted
+        end
+        texts[in_key(id, serial)], nodes_changed[id] = named[wants], true
+        edges[#edges + 1] = cmsgpack.pack(id) .. cmsgpack.pack(serial) .. cmsgpack.pack(wants)
     end
     keep_nodes()
     return table.concat(edges)
