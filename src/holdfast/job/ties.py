@@ -15,7 +15,7 @@ class Tie(IntFlag):
     """The bits of `NewJob.ties`."""
 
     NODE = 1  # it belongs to a flow, whose other jobs may wait for its end
-    PERMITS = 2  # its claim counts against limits, and its end gives back
+    PERMITS = 2  # its claim counts against limits, and its end settles that
     WATCHED = 8  # nothing gives it yet: to a store it is as any tie that it does not know
     PARENT = 16  # it has started a flow, which its end cancels
     STEPS = 32  # it has steps, signals or streams, which are removed with it
