@@ -84,10 +84,11 @@ def alike(job: Job) -> dict[str, object]:
     [
         {},
         {"priority": 7, "tags": ("a", "b"), "headers": '{"trace":"1"}'},
+        {"deadline_in": 60.0},
         {"joins": ()},
         {"joins": None},
     ],
-    ids=["plain", "options", "no join", "two joins"],
+    ids=["plain", "options", "deadline", "no join", "two joins"],
 )
 async def test_elements_are_the_nodes_that_they_stand_for(
     scene: Scene, plan: dict[str, Any]

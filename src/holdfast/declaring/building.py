@@ -26,6 +26,7 @@ from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions, Seconds
 from holdfast.errors import BadArguments, BadFlow, BadOption
 from holdfast.flow.approving import APPROVE
+from holdfast.flow.defaults import NO_DEFAULTS, inherited, inherits_deadline
 from holdfast.flow.growing import MAP, OWN_POLICY, Join, MapPlan, Wait, own_job
 from holdfast.flow.inputs import Input, encode_inputs
 from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, NewEdge, NewGate, NewNode
@@ -47,7 +48,10 @@ UNMINTED = JobId("")
 
 Ids = Mapping[Node[Any], JobId]
 
-_TEMPLATES: WeakKeyDictionary[Task[..., Any], dict[Any, Template]] = WeakKeyDictionary()
+_TEMPLATES: WeakKeyDictionary[Task[..., Any], Template] = WeakKeyDictionary()
+
+NOT_OF_NODES: dict[str, Any] = {"connection": msgspec.UNSET, "id": None, "delay": None}
+"""Options that the job of a node has otherwise than its task."""
 
 
 class Template(NamedTuple):
@@ -66,9 +70,10 @@ class FlowBuilder:
     def __init__(self) -> None:
         self._nodes: dict[Node[Any], None] = {}
         self._numbered: dict[str, tuple[int, str, Node[Any]]] = {}
-        self._templates: dict[Task[..., Any], Template] = {}
         self._plans: dict[Node[Any], MapPlan] = {}
         self._over: dict[Node[Any], Any] = {}
+        self._named: dict[Node[Any], frozenset[str]] = {}
+        self._defaults = NO_DEFAULTS
 
     def add(self, task: Task[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Node[R]:
         """A node that runs this task. An argument may be the output of another node: the node then
@@ -105,8 +110,6 @@ class FlowBuilder:
             job.policy,
             job.args,
             over,
-            job.priority,
-            job.tags,
             headers=job.headers,
             buckets=job.buckets,
             costs=job.costs,
@@ -134,7 +137,7 @@ class FlowBuilder:
         `tell` is a task that is told whom to ask: a mapping for `client.tokens(**asked)`, which
         gives the token of each person. No token is written to the store."""
         args = approval_args(name, of, need, timeout, escalate_to, tell)
-        options = JobOptions().using({**self._changed(JobOptions()), "queue": queue})
+        options = JobOptions().using({"queue": queue})
         job = JobMaker(APPROVE, options).make(args)
         job = msgspec.structs.replace(job, id=UNMINTED, ties=int(Tie.NODE), policy=OWN_POLICY)
         node: Node[Approval] = self._put(Node, name, job, None)
@@ -143,18 +146,18 @@ class FlowBuilder:
     # ------------------------------------------------------------------------------------------
 
     def _new(self, kind: type[Any], task: Task[..., Any], args: str) -> Any:
-        template = self._templates.get(task)
-        if template is None:
-            changed = tuple(self._changed(task.options).items())
-            template = self._templates[task] = _template(task, changed)
-        job, line, name, delay = template
+        job, line, name, delay = _TEMPLATES.get(task) or _new_template(task)
         if line is None:
-            return self._put(kind, name, msgspec.structs.replace(job, args=args), delay)
-        buckets, costs = line.passed(task.name, msgspec.json.decode(args))
-        job = msgspec.structs.replace(
-            job, args=args, buckets=buckets, costs=costs, weight=line.weight
-        )
-        return self._put(kind, name, job, delay)
+            job = msgspec.structs.replace(job, args=args)
+        else:
+            buckets, costs = line.passed(task.name, msgspec.json.decode(args))
+            job = msgspec.structs.replace(
+                job, args=args, buckets=buckets, costs=costs, weight=line.weight
+            )
+        node = self._put(kind, name, job, delay)
+        if task.named:
+            self._named[node] = task.named
+        return node
 
     def _put(self, kind: type[Any], name: str, job: NewJob, delay: float | None) -> Any:
         """The next node of this name has the next number. If the last one was given another name,
@@ -170,10 +173,6 @@ class FlowBuilder:
         self._numbered[name] = (number, numbered, node)
         self._nodes[node] = None
         return node
-
-    def _changed(self, options: JobOptions) -> dict[str, Any]:
-        """The options that nodes have otherwise than the task itself."""
-        return {"connection": msgspec.UNSET, "id": None, "delay": None}
 
     def _apply_befores(self) -> dict[str, list[Node[Any]]]:
         """Let the nodes that `before(…)` names wait. Answers with the names that no node here has,
@@ -209,7 +208,9 @@ class FlowBuilder:
     ) -> NewNode:
         """`joined_by`: nodes of the flow, not written down here, that wait for it."""
         gates = gates_of(node, ids)
-        job = self._map_job(node, ids, joined_by) if node in self._plans else node.job
+        job = self._inherited(node)
+        if node in self._plans:
+            job = self._map_job(node, job, ids, joined_by)
         delay = None if gates else node.delay
         job = msgspec.structs.replace(job, id=ids[node], blocked=bool(gates), delay=delay)
         inputs = None
@@ -218,34 +219,51 @@ class FlowBuilder:
             inputs = encode_inputs(taken)
         return NewNode(node.name, job, gates, inputs, node.delay, is_sink, node.undone_by)
 
-    def _map_job(self, node: Node[Any], ids: Ids, joined_by: Sequence[JobId]) -> NewJob:
+    def _inherited(self, node: Node[Any]) -> NewJob:
+        """The job of a node with what the flow says of all its nodes."""
+        if self._defaults is NO_DEFAULTS:
+            return node.job
+        of = node.of if isinstance(node, CollectorNode) else node
+        return inherited(node.job, self._defaults, self._named.get(of, ()))
+
+    def _map_job(
+        self, node: Node[Any], like: NewJob, ids: Ids, joined_by: Sequence[JobId]
+    ) -> NewJob:
+        """The job that makes elements `like` this. A deadline of the task is theirs, that of the
+        flow is the job's too."""
+        named = self._named.get(node, frozenset())
         joins = [join for one in self._nodes for join in _joins(one, node, ids[one])]
         others = [Join(job) for job in joined_by]
-        plan = msgspec.structs.replace(self._plans[node], name=node.name, joins=(*joins, *others))
-        return own_job(node.job, MAP, _with_items(plan, self._over[node]))
+        plan = msgspec.structs.replace(
+            self._plans[node],
+            name=node.name,
+            priority=like.priority,
+            tags=like.tags,
+            joins=(*joins, *others),
+            deadline_at=node.job.deadline_at,
+            deadline_in=node.job.deadline_in,
+            inherits_deadline=inherits_deadline(node.job, self._defaults, named),
+        )
+        job = own_job(like, MAP, _with_items(plan, self._over[node]))
+        return inherited(job, self._defaults, named - {"deadline"})
 
 
-def _template(task: Task[..., Any], changed: tuple[tuple[str, Any], ...]) -> Template:
+def _new_template(task: Task[..., Any]) -> Template:
     """The job of a node without its arguments. Programs build the same flow many times, so it is
     remembered as long as its task."""
-    known = _TEMPLATES.setdefault(task, {})
-    if (template := known.get(changed)) is None:
-        template = known[changed] = _new_template(task, dict(changed))
-    return template
-
-
-def _new_template(task: Task[..., Any], changed: dict[str, Any]) -> Template:
     options = task.options
     for word, given in (("unique", options.unique), ("run_at", options.run_at)):
         if given is not None:
             raise BadOption(word, "left out for a node of a flow: a flow may have one", given)
     alone: dict[str, Any] = {"limits": (), "cost": {}, "fair": None, "requires": ()}
-    job = JobMaker(task.name, options.using({**changed, **alone})).make("")
+    job = JobMaker(task.name, options.using({**NOT_OF_NODES, **alone})).make("")
     line = options.line or None
     ties = Tie.NODE | Tie.PERMITS if line else Tie.NODE
     job = msgspec.structs.replace(job, id=UNMINTED, ties=int(ties))
     delay = None if options.delay is None else checks.wait("delay", options.delay)
-    return Template(job, line, task.name.rpartition(".")[2], delay)
+    template = Template(job, line, task.name.rpartition(".")[2], delay)
+    _TEMPLATES[task] = template
+    return template
 
 
 def upstreams(node: Node[Any]) -> list[Node[Any]]:

@@ -13,6 +13,7 @@ from holdfast.declaring.building import FlowBuilder, upstreams
 from holdfast.declaring.nodes import Node
 from holdfast.enqueue.options import JobOptions, Seconds
 from holdfast.errors import BadFlow
+from holdfast.flow.defaults import NO_DEFAULTS, NodeDefaults
 from holdfast.flow.graph import encode_graph, is_in_order, require_no_cycle
 from holdfast.flow.ids import new_flow_id, new_node_ids, watcher_id
 from holdfast.flow.model import UNHELD, FlowId, FlowState, NewFlow
@@ -43,8 +44,9 @@ class FlowOptions(TypedDict, total=False):
 class FlowGraph(FlowBuilder):
     """A whole flow as it is written down.
 
-    The whole flow may have a deadline, a priority and tags; nodes have those of their tasks unless
-    the flow says otherwise. `retention` says how long the ended flow is kept, with all its jobs.
+    The whole flow may have a deadline, a priority and tags, which all its nodes inherit, also those
+    that are added while it runs. A node keeps the deadline of its task, and whatever `using` names
+    for it. `retention` says how long the ended flow is kept, with all its jobs.
     """
 
     def __init__(
@@ -61,8 +63,7 @@ class FlowGraph(FlowBuilder):
         self.name = name
         self._ids: Ids | None = None
         self._tags = checks.texts("tags", tags, 128, "tag")
-        self._priority = priority
-        self._deadline = deadline
+        self._defaults = _defaults(self._tags, priority, deadline)
         if retention is not None:
             checks.kind("retention", retention, Retention, "a Retention(succeeded=…, failed=…)")
         self._retention = retention or Retention()
@@ -83,14 +84,6 @@ class FlowGraph(FlowBuilder):
         return self._new_flow(None)
 
     # ------------------------------------------------------------------------------------------
-
-    def _changed(self, options: JobOptions) -> dict[str, Any]:
-        changed = super()._changed(options)
-        if self._priority is not None:
-            changed["priority"] = self._priority
-        if self._deadline is not None and options.deadline is None and options.start_by is None:
-            changed["deadline"] = self._deadline
-        return changed
 
     def _own(self, node: Node[Any]) -> None:
         if node not in self._nodes:
@@ -113,7 +106,9 @@ class FlowGraph(FlowBuilder):
             id=ids.flow,
             name=self.name,
             nodes=nodes,
-            graph=encode_graph(nodes, returns=None if returns is None else returns.name),
+            graph=encode_graph(
+                nodes, returns=None if returns is None else returns.name, defaults=self._defaults
+            ),
             unique_key=key,
             tags=self._tags,
             parent=watcher_id(ids.flow) if any(node.undo for node in nodes) else None,
@@ -158,6 +153,18 @@ class FlowGraph(FlowBuilder):
     def _last(self, needed: set[Node[Any]]) -> Node[Any] | None:
         sinks = [node for node in self._nodes if node not in needed]
         return sinks[0] if len(sinks) == 1 else None
+
+
+def _defaults(
+    tags: tuple[str, ...], priority: int | None, deadline: datetime | Seconds | None
+) -> NodeDefaults:
+    """What the flow says of all its nodes, checked as the options of a task are."""
+    given: dict[str, Any] = {"deadline": deadline}
+    if priority is not None:
+        given["priority"] = priority
+    at, seconds = JobOptions().using(given).split_deadline()
+    found = NodeDefaults(priority, tags, at, seconds)
+    return NO_DEFAULTS if found == NO_DEFAULTS else found
 
 
 class Flow(FlowGraph):

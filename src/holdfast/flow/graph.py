@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import FlowCycle
+from holdfast.flow.defaults import NO_DEFAULTS, NodeDefaults
 from holdfast.flow.elements import element_ids, element_names
 from holdfast.flow.model import NewEdge, NewElements, NewGate, NewNode
 from holdfast.job.ids import JobId
@@ -57,7 +58,7 @@ class GraphText(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is written at the start, and with each growth: new nodes, further gates of nodes that
     were there, elements of a map, and the node whose result is the flow's. `by` is the node that
     added them; at the start nobody did. `anew`: how often what it had added was removed before, if
-    the text does not say so otherwise.
+    the text does not say so otherwise. `defaults`: what the flow says of all its nodes.
 
     A retry that lets nodes add anew what they have added writes these nodes as `removed`: what they
     added before is no part of the graph from then on."""
@@ -69,6 +70,7 @@ class GraphText(msgspec.Struct, frozen=True, omit_defaults=True):
     by: JobId | None = None
     anew: int = 0
     removed: tuple[JobId, ...] = ()
+    defaults: NodeDefaults = NO_DEFAULTS
 
 
 _encoder = msgspec.json.Encoder()
@@ -86,12 +88,15 @@ def encode_graph(
     returns: str | None = None,
     made_by: str | None = None,
     by: JobId | None = None,
+    defaults: NodeDefaults = NO_DEFAULTS,
 ) -> str:
     written = [
         GraphNode(node.name, node.job.id, node.job.task, node.gates, made_by, node.undo)
         for node in nodes
     ]
-    return encode_text(GraphText(tuple(written), dict(gates or {}), returns, by=by))
+    return encode_text(
+        GraphText(tuple(written), dict(gates or {}), returns, by=by, defaults=defaults)
+    )
 
 
 def encode_elements(new: NewElements, by: JobId) -> str:
@@ -114,6 +119,7 @@ class Graph:
         self._removals = Counter(job for written in all_written for job in written.removed)
         self.nodes: dict[str, GraphNode] = {}
         self.returns: str | None = None
+        self.defaults = all_written[0].defaults if all_written else NO_DEFAULTS
         self._more: dict[JobId, list[NewGate]] = {}
         self._added: dict[JobId, list[JobId]] = {}
         self._held_up: dict[JobId, set[JobId]] = {}

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
 
@@ -84,7 +85,8 @@ class Join(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class MapPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """How to make the jobs of a map. `args` are the arguments that all have in common, as JSON;
-    each element of the list becomes the argument `over`."""
+    each element of the list becomes the argument `over`. `deadline_in` are seconds from the moment
+    an element is made. `inherits_deadline`: elements have the deadline of the map's own job."""
 
     name: str
     task: str
@@ -99,6 +101,9 @@ class MapPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     costs: str | None = None
     weight: int = 1
     joins: tuple[Join, ...] = ()
+    deadline_at: datetime | None = None
+    deadline_in: float | None = None
+    inherits_deadline: bool = False
 
 
 OWN_POLICY = encode_policy(Policy(retry=Retry(max_attempts=10, base=1, cap=60)))
@@ -109,13 +114,16 @@ _encoder = msgspec.json.Encoder()
 
 
 def own_job(like: NewJob, task: str, args: str) -> NewJob:
-    """The job of a node beside elements like this one. It passes none of their limits."""
+    """The job of a node beside elements like this one. It passes none of their limits, and has not
+    their deadline."""
     return msgspec.structs.replace(
         like,
         task=task,
         args=args,
         policy=OWN_POLICY,
         ties=int(Tie.NODE),
+        deadline_at=None,
+        deadline_in=None,
         buckets=None,
         costs=None,
         weight=1,
@@ -192,6 +200,8 @@ def _like(plan: MapPlan, by: JobId) -> NewJob:
         "",
         plan.policy,
         plan.priority,
+        deadline_at=plan.deadline_at,
+        deadline_in=plan.deadline_in,
         tags=plan.tags,
         headers=plan.headers,
         ties=int(Tie.NODE | Tie.PERMITS if plan.buckets else Tie.NODE),

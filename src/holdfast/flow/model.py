@@ -231,6 +231,13 @@ class NewElements(msgspec.Struct, frozen=True):
     def indexes(self) -> range:
         return range(self.first, self.first + len(self.args))
 
+    @property
+    def are_plain(self) -> bool:
+        """Whether stores may write them by what they share: no limit counts them, and no list of
+        deadlines has them."""
+        like = self.like
+        return not like.buckets and like.deadline_at is None and like.deadline_in is None
+
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
     """What is added to a running flow. `by` and `fence`: the running node that adds it. `gates` are

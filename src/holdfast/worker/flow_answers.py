@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from holdfast.errors import BadFlow
+from holdfast.flow.defaults import NO_DEFAULTS
 from holdfast.flow.graph import Graph
 from holdfast.flow.growing import MAP, may_close_a_cycle, require_no_cycle_with
 from holdfast.flow.ids import child_flow_id
@@ -61,7 +62,18 @@ class FlowAnswers:
         ids = {name: str(graph.nodes[name].job) for name in names if name in graph.nodes}
         anew = graph.times_removed(attempt.job.id)
         maps = tuple(name for name in ids if graph.nodes[name].task == MAP)
-        return NodesFound(told.flow, told.flow_name, ids, anew, maps)
+        defaults = await self._defaults(told.flow, graph)
+        return NodesFound(told.flow, told.flow_name, ids, anew, maps, defaults)
+
+    async def _defaults(self, flow: FlowId, graph: Graph) -> str | None:
+        """What the flow says of all its nodes. Seconds from its start become an instant."""
+        if graph.defaults == NO_DEFAULTS:
+            return None
+        found = graph.defaults
+        if found.deadline_in is not None:
+            for info in await self._store.flows.get([flow]):
+                found = found.since(info.created_at)
+        return msgspec.json.encode(found).decode()
 
     async def _grown(self, attempt: Attempt, given: Growth) -> FlowGrown:
         growth = msgspec.structs.replace(given, by=attempt.job.id, fence=attempt.job.fence)

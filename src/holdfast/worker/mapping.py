@@ -29,6 +29,8 @@ def map_handler(store: Store) -> Handler:
         read = msgspec.convert(plan, MapPlan)
         deep = with_depth(read.headers, depth_of(ctx.job.headers))
         read = msgspec.structs.replace(read, headers=deep)
+        if read.inherits_deadline:
+            read = msgspec.structs.replace(read, deadline_at=ctx.job.deadline_at)
         told = (await store.flows.inputs([ctx.job.id])).get(ctx.job.id)
         if told is None:
             raise Fail(str(BadFlow(f"job {ctx.job.id} belongs to no flow")))

@@ -86,7 +86,7 @@ class PostgresFlows(PostgresFlowReading):
             return await own.run(lambda session: start_on(session, own, flows, bound))
 
     async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
-        if len(growths) == 1 and (new := growths[0].elements) and not new.like.buckets:
+        if len(growths) == 1 and (new := growths[0].elements) and new.are_plain:
             grown = await add_elements(self._connections, growths[0], new)
             if grown is not None:
                 return [grown]

@@ -167,7 +167,7 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
         return Grown.OVER
     if not tx.rows(sql["held"], (growth.by, growth.fence, growth.flow)):
         return Grown.NOT_HELD
-    if (new := growth.elements) is not None and not new.like.buckets:
+    if (new := growth.elements) is not None and new.are_plain:
         names = element_names(new.map, new.indexes)
         if not tx.rows(sql["names"], (growth.flow, to_json(names))):
             return _extend_by_elements(tx, growth, new)

@@ -97,8 +97,9 @@ class ValkeyFlows(ValkeyFlowReading):
         """One after the other: a growth may name what the one before it added."""
         grown: list[Grown] = []
         for growth in growths:
-            has_limits = growth.elements is not None and growth.elements.like.buckets
-            grown.append(await self._extend(written_out(growth) if has_limits else growth))
+            new = growth.elements
+            is_short = new is None or new.are_plain
+            grown.append(await self._extend(growth if is_short else written_out(growth)))
         return grown
 
     async def _extend(self, growth: Growth) -> Grown:
