@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 OF_WORKERS = (
     *("lease", "grace", "poll", "max_payload", "signing_keys"),
-    *("max_steps", "max_steps_size", "max_stream_size"),
+    *("max_steps", "max_steps_size", "max_stream_size", "unreadable_for"),
 )
 """The settings that are options of each worker."""
 
@@ -68,6 +68,7 @@ class App(Tasks, TakesHooks, OpensStore):
         max_steps: int | None = None,
         max_steps_size: int | None = None,
         max_stream_size: int | None = None,
+        unreadable_for: float | None = None,
         keep_audit: float | None = None,
         imports: Iterable[str] | None = None,
         keys: Keyring | str | None = None,
@@ -95,6 +96,7 @@ class App(Tasks, TakesHooks, OpensStore):
             max_steps=max_steps,
             max_steps_size=max_steps_size,
             max_stream_size=max_stream_size,
+            unreadable_for=unreadable_for,
             keep_audit=keep_audit,
             imports=imports,
             keys=keys,

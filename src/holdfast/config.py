@@ -48,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True):
     max_steps: int = 10_000
     max_steps_size: int = 16 * 1024 * 1024
     max_stream_size: int = 16 * 1024 * 1024
+    unreadable_for: float = 900.0
     keep_audit: float = 90 * DAY
     imports: tuple[str, ...] = ()
     keys: Keyring | None = None
@@ -66,6 +67,7 @@ class Settings(msgspec.Struct, frozen=True):
         checks.count("max_steps", self.max_steps)
         checks.count("max_steps_size", self.max_steps_size, least=LEAST_MAX_PAYLOAD)
         checks.count("max_stream_size", self.max_stream_size, least=LEAST_MAX_PAYLOAD)
+        checks.seconds("unreadable_for", self.unreadable_for)
         checks.seconds("keep_audit", self.keep_audit, zero=False)
         checks.flag("eager", self.eager)
 

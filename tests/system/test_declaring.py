@@ -320,7 +320,7 @@ async def test_a_program_without_the_code_enqueues_by_name(apps: tuple[App, App]
         first, second = await unique.enqueue(to="dan"), await unique.enqueue(to="dan")
         assert (second.created, second.id) == (False, first.id)
         wrong = await by_name.enqueue(whom="ann")
-        async with here.worker({"mail": 5}) as worker:
+        async with here.worker({"mail": 5}, unreadable_for=0) as worker:
             await worker.drain()
         assert [await job.result() for job in (one, *many)] == [3, 6, 3]
         assert (await one.get()).tags == ("bulk",)

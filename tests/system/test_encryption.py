@@ -250,7 +250,7 @@ async def test_a_value_of_a_user_is_never_taken_for_an_encrypted_one(
     async with app, App(url, keys=keys) as elsewhere:
         job = await echo.enqueue(alike)
         other = await elsewhere.task_named("echo").using(retry=Retry.never()).enqueue(**alike)
-        async with app.worker():
+        async with app.worker(unreadable_for=0):
             assert await job.result(timeout=30) == alike
             with pytest.raises(JobFailed, match=r"it takes no '\$enc'"):
                 await other.result(timeout=30)

@@ -25,6 +25,7 @@ from holdfast.errors import (
 from holdfast.flow import growing
 from holdfast.flow.model import FlowState
 from holdfast.job.ends import Fail
+from holdfast.job.ids import JobId
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from tests.support.backends import Backend
@@ -162,7 +163,7 @@ async def test_the_first_of_two_wins_and_the_loser_is_cancelled(app: App) -> Non
     flow = app.flow("race")
     quick = flow.add(app.tasks["slow"], 0.01).named("quick")
     late = flow.add(app.tasks["slow"], 60.0).named("late")
-    flow.add(app.tasks["double"], any_of(quick, late, losers="cancel").output)
+    flow.add(app.tasks["slow"], any_of(quick, late, losers="cancel").output)
     run = await flow.start()
     async with working(app):
         await run.wait(WITHIN)
@@ -269,9 +270,29 @@ async def test_a_result_that_does_not_fit_fails_its_reader_only(app: App) -> Non
     text = flow.add(app.tasks["say"], "words")
     flow.add(app.tasks["double"], text.output)
     run = await flow.start()
-    async with working(app):
+    async with app.worker(unreadable_for=0):
         with pytest.raises(FlowFailed, match="double"):
             await run.result(WITHIN)
+
+
+async def test_a_result_that_does_not_fit_waits_for_a_worker_that_can_read_it(app: App) -> None:
+    flow = app.flow("misfit")
+    text = flow.add(app.tasks["say"], "words")
+    flow.add(app.tasks["double"], text.output).named("reader")
+    run = await flow.start()
+    [reader] = [node.job_id for node in await run.nodes() if node.name == "reader"]
+    async with working(app):
+        await wait_until(lambda: _is_left(app, reader), WITHIN, "the reader is left")
+    [job] = await app.store.jobs.get([reader])
+    assert (job.state, job.attempts) == (JobState.SCHEDULED, 0)
+    assert (await run.get()).state is FlowState.RUNNING
+    [reason, *_] = (await app.client.explain(job.id)).reasons
+    assert reason.code == "arguments-misfit"
+
+
+async def _is_left(app: App, job_id: JobId) -> bool:
+    [job] = await app.store.jobs.get([job_id])
+    return job.state is JobState.SCHEDULED
 
 
 async def test_a_flow_is_started_once_for_a_key(app: App) -> None:

@@ -301,14 +301,14 @@ async def test_a_progress_message_that_a_database_refuses_is_made_fit(live_store
     assert job.progress.message == "half\ufffdway ?"
 
 
-async def test_arguments_that_no_longer_fit_fail_for_good_with_the_parameters_name(
+async def test_arguments_that_no_worker_can_read_fail_for_good_with_the_parameters_name(
     live_store: Store,
 ) -> None:
     async def greet(name: str) -> None: ...
 
     shop = Shop(live_store, greet)
     job_id = await shop.insert("greet", '{"title":"x"}')
-    await shop.drain()
+    await shop.drain(unreadable_for=0)
     job = await shop.get(job_id)
     assert (job.state, job.attempts, job.crashes) == (JobState.FAILED, 1, 0)
     assert job.errors[0].kind == "BadArguments"

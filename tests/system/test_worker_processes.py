@@ -102,7 +102,7 @@ async def test_what_a_child_raises_arrives_with_its_traceback(live_store: Store)
     nap = await shop.enqueue("nap")
     odd = await shop.enqueue("nothing_json", policy=QUICK)
     misfit = await shop.insert("refuse", '{"gone":1}')
-    await shop.drain(processes=1)
+    await shop.drain(processes=1, unreadable_for=0)
     assert (await shop.get(refuse)).reason == "never again"
     failed = await shop.get(picky)
     assert (failed.errors[0].kind, failed.errors[0].message) == ("Picky", "42: no reason")

@@ -14,6 +14,7 @@ from holdfast.job.checks import LONGEST_WAIT
 from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
+    DoesNotFit,
     End,
     HandedBack,
     PutOff,
@@ -108,6 +109,7 @@ EVERY_END = [
     WasSuspended(None),
     HandedBack(),
     PutOff(1, "not beside another"),
+    DoesNotFit("it takes no 'title'"),
     Reclaimed("it had not begun"),
     WorkerLost(),
     TimedOut(1),
@@ -274,6 +276,13 @@ def test_shutdown_handed_back_to_ready_and_no_attempt_spent() -> None:
 def test_put_off_scheduled_and_no_attempt_spent() -> None:
     move = decide(claimed(), PutOff(0.2, "not beside another"))
     assert (move.to, move.delay, counted(move)) == (JobState.SCHEDULED, 0.2, (0, 0, 0))
+
+
+def test_arguments_that_do_not_fit_fail_whatever_attempts_are_left() -> None:
+    move = decide(claimed(), DoesNotFit("it takes no 'title'"))
+    assert (move.to, counted(move)) == (JobState.FAILED, (1, 0, 0))
+    assert move.error is not None
+    assert (move.error.kind, move.error.message) == ("BadArguments", "it takes no 'title'")
 
 
 def test_reclaimed_uncharged_ready_with_a_newer_fence() -> None:

@@ -48,12 +48,14 @@ def _by_choices(workers: Iterable[WorkerInfo]) -> dict[tuple[str, ...], list[Wor
 class Unserved(msgspec.Struct, frozen=True, order=True):
     """What no worker serves: a queue; a task that no worker of its queue knows; or jobs of a task
     which the workers that know it leave. They leave jobs that need `labels` which none of them has,
-    and jobs that need no label if all of them take `only` jobs that need some."""
+    jobs that need no label if all of them take `only` jobs that need some, and jobs whose arguments
+    do not fit their code (`misfits`)."""
 
     queue: str
     task: str | None = None
     labels: bool = False
     only: bool = False
+    misfits: bool = False
 
 
 def unserved(tallies: Iterable[Tally], workers: Iterable[WorkerInfo]) -> dict[Unserved, int]:

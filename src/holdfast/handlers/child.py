@@ -21,7 +21,7 @@ from holdfast.errors import BadArguments, BadOption, BadResult, BadTask
 from holdfast.handlers.exceptions import end_of, refused
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.wire import Call, encode, read_answer, read_call, write_end
-from holdfast.job.ends import End, Returned
+from holdfast.job.ends import DoesNotFit, End, Returned
 from holdfast.job.requests import Answer, Request
 from holdfast.logs.setup import LogPlan, set_up_logs
 
@@ -85,8 +85,10 @@ def _serve(
         hooks = [_imported(module, qualname, call.task) for module, qualname in call.hooks]
         context = Context(call.job, _PipeLink(connection), call.carried)
         args, kwargs = handler.signature.call_arguments(call.job.args, context)
-    except (BadTask, BadArguments) as error:
+    except BadTask as error:
         return refused(error)
+    except BadArguments as error:
+        return DoesNotFit(str(error))
     except BaseException as error:  # noqa: BLE001 - the user's modules, which may raise anything
         return end_of(error)
     HOLDER.set(JobHolder(call.job))

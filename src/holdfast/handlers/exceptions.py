@@ -149,8 +149,8 @@ def _names_of_cause(error: StepFailed) -> tuple[str, ...]:
 
 
 def refused(error: HoldfastError) -> Raised:
-    """The end of an attempt that cannot get better by another try: its arguments do not fit, its
-    result cannot be kept, or its function cannot be imported."""
+    """The end of an attempt that cannot get better by another try: its result cannot be kept, its
+    function cannot be imported, or its arguments do not fit and no worker is asked."""
     return Raised(type(error).__name__, str(error), final=True)
 
 

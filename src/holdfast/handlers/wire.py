@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.job.ends import End, Raised
+from holdfast.job.ends import DoesNotFit, End, Raised
 from holdfast.job.record import Claimed
 from holdfast.job.requests import Answer, Request
 from holdfast.job.text import clean
@@ -48,4 +48,6 @@ def write_end(end: End) -> bytes:
             message=clean(end.message, LONGEST_TEXT),
             traceback=end.traceback and clean(end.traceback, LONGEST_TEXT),
         )
+    if isinstance(end, DoesNotFit):
+        end = DoesNotFit(clean(end.problem, LONGEST_TEXT))
     return encode(end)

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.flow.model import NodeInfo
 from holdfast.insights.limits import about_limits
+from holdfast.insights.misfits import about_misfit
 from holdfast.insights.nodes import about_blocked, about_ended_node, about_flow_of_parent
 from holdfast.insights.reasons import (
     Reason,
@@ -46,6 +47,8 @@ async def explain(store: Store, job: Job) -> Explanation:
     now = await store.now()
     reasons = [*about_deadline(job, now), *about_policy(job)]
     cause: NodeInfo | None = None
+    if job.state in (JobState.READY, JobState.SCHEDULED):
+        reasons += await about_misfit(store, job, now)
     match job.state:
         case JobState.READY:
             waits_for = await about_limits(store, job, now)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.fleet.reading import labels_of
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.job.checks import PRIORITY_LIMIT
 from holdfast.job.outcome import has_started_in_time
-from holdfast.job.passing import labels_in
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
@@ -160,17 +160,9 @@ async def _around(store: Store, job: Job) -> _Around:
         store.queues.find([job.queue]),
         store.workers.find(),
         store.queues.paused(),
-        _labels(store, job),
+        labels_of(store, [job]),
     )
-    return _Around(queues[0] if queues else None, workers, paused, labels)
-
-
-async def _labels(store: Store, job: Job) -> frozenset[str]:
-    """The labels that a worker must have to run it."""
-    if not job.ties & Tie.PERMITS:
-        return frozenset()
-    passed = (await store.limits.of([job.id])).get(job.id)
-    return labels_in(passed and passed.buckets)
+    return _Around(queues[0] if queues else None, workers, paused, labels[job.id])
 
 
 def _about_pauses(job: Job, paused: Paused) -> list[Reason]:

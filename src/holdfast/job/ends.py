@@ -200,6 +200,13 @@ class PutOff(msgspec.Struct, frozen=True, tag=True):
     why: str
 
 
+class DoesNotFit(msgspec.Struct, frozen=True, tag=True):
+    """The arguments do not fit the function, so it was not called. A worker asks whether another
+    one may read them before it lets the job fail (`worker.misfits`)."""
+
+    problem: str
+
+
 class Reclaimed(msgspec.Struct, frozen=True, tag=True):
     """The worker is gone, and the job pays no attempt for it: the job had not begun, or another
     job is to blame, or it was the store that was away. A `suspected` one counts a crash."""
@@ -247,6 +254,7 @@ End = (
     | WasSuspended
     | HandedBack
     | PutOff
+    | DoesNotFit
     | Reclaimed
     | WorkerLost
     | TimedOut

@@ -14,9 +14,11 @@ from datetime import datetime
 from functools import cache
 from typing import assert_never
 
+from holdfast.errors import BadArguments
 from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
+    DoesNotFit,
     End,
     HandedBack,
     PutOff,
@@ -106,6 +108,8 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case PutOff(seconds, said):
             wait, reason = wait_seconds(seconds), clean(said, MESSAGE_LIMIT)
             return move.waiting(JobState.SCHEDULED, wait, reason, What.PUT_OFF, begun=False)
+        case DoesNotFit(problem):
+            return move.failed(_entry(job, BadArguments.__name__, problem))
         case Reclaimed(why, suspected):
             return move.reclaimed(clean(why, MESSAGE_LIMIT), suspected)
         case Cancelled(reason, by):

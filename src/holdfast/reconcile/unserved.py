@@ -8,6 +8,7 @@ out.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -15,12 +16,17 @@ from holdfast.background.counters import Swept
 from holdfast.background.led import LedReconciler
 from holdfast.background.options import ReconcileOptions
 from holdfast.events import Events
+from holdfast.fleet.reading import labels_of, may_read, some_notes
 from holdfast.fleet.serving import Unserved, lacking_labels, left_by_only, unserved
+from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import Tally
 from holdfast.store.contract.workers import WorkerInfo
 
 TELL_AGAIN_SECONDS = 300.0
+MISFITS_READ = 1_000
+LEFT_IN = (JobState.SCHEDULED, JobState.READY)
+"""Where a job waits that a worker has left for another one."""
 
 
 class UnservedReconciler(LedReconciler):
@@ -58,6 +64,7 @@ class UnservedReconciler(LedReconciler):
         tallies, workers = await self.store.telemetry.tallies(), await self.store.workers.find()
         found = unserved(tallies, workers) | await self._find_labels(tallies, workers)
         found |= await self._find_left(tallies, workers)
+        found |= await self._find_misfits(tallies, workers)
         if not found:
             return {}
         paused = await self.store.queues.paused()
@@ -94,6 +101,26 @@ class UnservedReconciler(LedReconciler):
                 found[Unserved(queue, task, only=True)] = left
         return found
 
+    async def _find_misfits(
+        self, tallies: Sequence[Tally], workers: Sequence[WorkerInfo]
+    ) -> dict[Unserved, int]:
+        """Jobs whose arguments no live worker can read. They wait to be tried again, so nobody is
+        asked where no job waits for a time."""
+        if not any(tally.state is JobState.SCHEDULED and tally.jobs for tally in tallies):
+            return {}
+        known = await some_notes(self.store, MISFITS_READ)
+        left = [
+            job
+            for job in (await self.store.jobs.get(sorted(known)) if known else ())
+            if job.state in LEFT_IN and known[job.id].fence == job.fence
+        ]
+        labels = await labels_of(self.store, left)
+        found = Counter[Unserved]()
+        for job in left:
+            if not may_read(job, workers, labels[job.id], known[job.id].tried):
+                found[Unserved(job.queue, job.task, misfits=True)] += 1
+        return dict(found)
+
     async def _in_need(
         self, queues: Collection[str], tasks: Collection[str], labels: Collection[str]
     ) -> int:
@@ -104,4 +131,10 @@ class UnservedReconciler(LedReconciler):
 
 
 def _told(what: Unserved) -> dict[str, Any]:
-    return {"queue": what.queue, "task": what.task, "labels": what.labels, "only": what.only}
+    return {
+        "queue": what.queue,
+        "task": what.task,
+        "labels": what.labels,
+        "only": what.only,
+        "misfits": what.misfits,
+    }

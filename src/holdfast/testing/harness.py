@@ -112,7 +112,8 @@ class Harness:
         The answer says how each attempt ended, and why the jobs that are left wait: a job that is
         due later (`advance` the clock to it), a paused queue, a queue that cools down. If an error
         ended an attempt, `DrainFailed` is raised when all is done; with `raises=False` the answer
-        reports it. After `limit` attempts it is an error that jobs enqueue jobs for ever.
+        reports it. Arguments that do not fit fail their job at once: no other worker will come.
+        After `limit` attempts it is an error that jobs enqueue jobs for ever.
         """
         self._require_open()
         with Watching(self.app.events) as watching:
@@ -133,7 +134,7 @@ class Harness:
 
     async def _work(self, queues: Mapping[str, int], watching: Watching, limit: int) -> None:
         labels = {label for task in self.app.tasks.values() for label in task.options.requires}
-        opened = self.app.worker(queues, labels=labels)
+        opened = self.app.worker(queues, labels=labels, unreadable_for=0)
         opened.registry = await self._equipped()
         async with opened as worker:
             await watching.until(worker.drain(), limit)

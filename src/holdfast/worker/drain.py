@@ -46,6 +46,9 @@ async def drained(pipeline: Pipeline) -> int:
     due again at the second, if it failed without a wait, and neither sees it. Both are believed
     only if the books say that no job was put back meanwhile. For the same reason a job that this
     worker put off must have been due before the promotion.
+
+    A job whose arguments do not fit is left for another worker, and is due again soon. If only jobs
+    came that this worker had left before, it has nothing to do.
     """
     store, outage = pipeline.setup.store, pipeline.setup.outage
     tasks, options = tuple(pipeline.setup.registry), pipeline.setup.options
@@ -53,7 +56,11 @@ async def drained(pipeline: Pipeline) -> int:
     before = pipeline.finisher.counters.ended
     try:
         while not pipeline.runner.leaving:
+            put_away, repeated = _put_away(pipeline), pipeline.misfits.repeated
             await _quiet(pipeline)
+            again = pipeline.misfits.repeated - repeated
+            if again and again == _put_away(pipeline) - put_away:
+                break
             pipeline.admission.all_is_written()
             try:
                 put_back = await _put_back(pipeline, tasks)
@@ -92,6 +99,12 @@ async def _quiet(pipeline: Pipeline) -> None:
         ):
             return
         await asyncio.sleep(0.002)
+
+
+def _put_away(pipeline: Pipeline) -> int:
+    """How many attempts of this worker have ended, but for those that only went back in line."""
+    counters = pipeline.finisher.counters
+    return counters.ended + counters.moved - counters.handed_back
 
 
 async def _put_back(pipeline: Pipeline, tasks: tuple[str, ...]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, assert_never
@@ -18,6 +18,7 @@ from holdfast.job import fingerprint  # noqa: F401 - or the first failure would 
 from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
+    DoesNotFit,
     End,
     HandedBack,
     Raised,
@@ -39,10 +40,16 @@ NOT_COMMITTED = Raised(
 """The end of an attempt whose handler wrote its own end and then rolled it back."""
 
 
+async def _as_it_is(attempt: Attempt, misfit: DoesNotFit) -> End:
+    """Until somebody decides."""
+    return misfit
+
+
 class Executor:
     """Knows the three modes that a handler can run in, and owns the pools of two of them.
     `capacity` says how many handlers of a mode can run at once; the loop has no limit. `on_begin`
-    is called when a handler begins, also from its thread."""
+    is called when a handler begins, also from its thread. `on_misfit` decides how an attempt ends
+    whose arguments do not fit."""
 
     def __init__(self, options: WorkerOptions) -> None:
         self._options = options
@@ -52,6 +59,7 @@ class Executor:
         self._max_result = options.max_payload
         self._process = forks.process
         self.on_begin: Callable[[Attempt], None] | None = None
+        self.on_misfit: Callable[[Attempt, DoesNotFit], Awaitable[End]] = _as_it_is
 
     async def run(self, attempt: Attempt) -> Transition | None:
         """None when the attempt is no longer this worker's to end.
@@ -75,6 +83,8 @@ class Executor:
             attempt.error = error
         if forks.process != self._process:
             forks.leave(None)
+        if type(end) is DoesNotFit:
+            end = await self._judged(attempt, end)
         if attempt.weight or attempt.observed is not None:
             attempt.over_at = monotonic()
         if attempt.streams is not None:
@@ -106,7 +116,7 @@ class Executor:
             context = Context(job, attempt) if signature.takes_context else None
             args, kwargs = signature.call_arguments(job.args, context)
         except BadArguments as error:
-            return refused(error)
+            return DoesNotFit(str(error))
         if handler.surroundings is not None:
             value = await self._surrounded(attempt, handler.surroundings, args, kwargs)
         elif handler.mode is LOOP:
@@ -128,6 +138,14 @@ class Executor:
         if len(result) * 4 > self._max_result:  # no character takes more than four bytes
             return self._within_limit(attempt, Returned(result))
         return Returned(result)
+
+    async def _judged(self, attempt: Attempt, misfit: DoesNotFit) -> End:
+        """Whether the job is left for a worker that can read it. The attempt may be told to stop
+        meanwhile."""
+        try:
+            return await self.on_misfit(attempt, misfit)
+        except asyncio.CancelledError as error:
+            return end_of(error)
 
     async def _in_process(self, attempt: Attempt, carried: dict[str, str]) -> End:
         if self._processes is None:

@@ -84,6 +84,7 @@ class FactSheet:
             labels=list(pipeline.setup.options.labels),
             only=list(pipeline.setup.options.only),
             signing_keys=list(pipeline.setup.options.signing_keys or ()),
+            code=pipeline.setup.code,
             python=self._python,
             platform=self._platform,
             last_errors=_last_errors(loops),

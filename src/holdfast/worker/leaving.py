@@ -100,6 +100,7 @@ class Departure:
 
     async def _write_ends(self, by: float) -> None:
         await self._pipeline.lost_claims.stop()
+        await self._pipeline.misfits.stop()
         await self._reaches(self._pipeline.finisher.settled(), by)
         unwritten = await self._pipeline.finisher.close(LEAST_SECONDS)
         if unwritten:

@@ -43,12 +43,13 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     that was told to stop, before it ends the attempt without it. The handler is then stuck and
     keeps its slot. When `stuck_share` of a queue's slots are lost that way, the worker leaves.
     `max_block` is how long a handler may block the event loop before the worker is given up;
-    without a value it is one lease, but at least 5 seconds. `imports` are the modules that a child
-    process imports before the module of its function. `signing_keys` sign the tokens of people whom
-    handlers ask. `labels` say what the worker can do: it takes jobs whose tasks require no others.
-    With `only` it has these labels too, and takes no job that does not require all of them.
-    `max_jobs` and `max_memory` (bytes) are how
-    much a worker does, or grows to, before it retires.
+    without a value it is one lease, but at least 5 seconds. `unreadable_for` is how long a job
+    waits whose arguments no live worker can read, before it fails. `imports` are the modules that a
+    child process imports before the module of its function. `signing_keys` sign the tokens of
+    people whom handlers ask. `labels` say what the worker can do: it takes jobs whose tasks require
+    no others. With `only` it has these labels too, and takes no job that does not require all of
+    them. `max_jobs` and `max_memory` (bytes) are how much a worker does, or grows to, before it
+    retires.
     """
 
     queues: Mapping[str, int | Slots]
@@ -69,6 +70,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     max_steps: int = 10_000
     max_steps_size: int = 16 * 1024 * 1024
     max_stream_size: int = 16 * 1024 * 1024
+    unreadable_for: float = 900.0
     imports: tuple[str, ...] = ()
     labels: Iterable[str] = ()
     only: Iterable[str] = ()
@@ -93,6 +95,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
         checks.seconds("poll", self.poll, least=0.01)
         checks.seconds("grace", self.grace)
         checks.seconds("patience", self.patience)
+        checks.seconds("unreadable_for", self.unreadable_for)
         checks.text("name", self.name, 512)
         checks.kind("imports", self.imports, tuple, "a tuple of names of modules")
         checks.texts("imports", self.imports, 512, "imports")

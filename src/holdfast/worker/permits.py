@@ -233,7 +233,8 @@ class Permits:
 class Places:
     """Threads and child processes, as far as the registered tasks need them. An attempt has its
     place from the claim on, also while it waits for a slot. A stuck handler keeps its place.
-    `held` are live views of the attempts that have one."""
+    `held` are live views of the attempts that have one. Tasks that are `left_to_others` are not
+    claimed meanwhile."""
 
     def __init__(
         self, registry: Registry, capacity: Mapping[Mode, int], *held: Iterable[Attempt]
@@ -243,6 +244,7 @@ class Places:
         self._capacity = capacity
         self._held = held
         self._tasks = tuple(registry)
+        self.left_to_others: set[str] = set()
         self._pools = {task: pool for task in registry if (pool := registry[task].pool) is not None}
 
     def free(self) -> dict[Mode, int]:
@@ -261,11 +263,15 @@ class Places:
         return len(tasks) < len(self._tasks)
 
     def tasks_that_could_begin(self, free: Mapping[Mode, int]) -> Sequence[str]:
-        resting = self.resting if self._pools else ()
+        resting = {*self.resting, *self.left_to_others} if self._may_rest else ()
         if not resting and (not free or all(number > 0 for number in free.values())):
             return self._tasks
         could = (task for task, mode in self._mode_of.items() if free.get(mode, 1) > 0)
         return [task for task in could if task not in resting]
+
+    @property
+    def _may_rest(self) -> bool:
+        return bool(self._pools or self.left_to_others)
 
     @property
     def resting(self) -> list[str]:

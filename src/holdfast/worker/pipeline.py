@@ -28,6 +28,7 @@ from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.lost_claims import LostClaims
 from holdfast.worker.meter import Meter
+from holdfast.worker.misfits import Misfits
 from holdfast.worker.nodes import Nodes
 from holdfast.worker.permits import Permits, Places
 from holdfast.worker.poller import Poller
@@ -94,6 +95,8 @@ class Pipeline:
             Nodes(setup, self.permits, self.finisher),
             watch,
         )
+        self.misfits = Misfits(setup, self.identity, self.places, self.fetcher.wake)
+        self.executor.on_misfit = self.misfits.judge
         self.poller = Poller(setup, self.permits, self.identity, watch, self.look_for_queues)
         self.shares = Shares(setup, self.permits, self.identity, self.fetcher.resized)
         self.identity.on_order = self._obey

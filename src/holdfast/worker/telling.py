@@ -70,7 +70,7 @@ class Telling:
             return
         seen, attempt.observed = attempt.observed, None
         if seen is None:
-            if transition.to is JobState.READY:
+            if transition.to is JobState.READY or not transition.begun:
                 return  # it went back before it began
             seen = Observed(time.monotonic())
         seen.over = attempt.over_at or None

@@ -51,7 +51,8 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     claim for a while, because the children of their pools fail. `only`: it takes
     no job that does not require all of these. `labels`: what it
     can do that others may not. `signing_keys`: the ids of the keys by which it can prove votes.
-    `last_errors`: by reconciler.
+    `code`: a digest of its tasks, the same for workers that run the same code. `last_errors`: by
+    reconciler.
 
     `counts` are since its registration: `claimed`, `ended`, `handed_back`, `refused_writes`,
     `discarded`, `telemetry_dropped`, and those of its reconcilers.
@@ -70,6 +71,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     labels: list[str] = []
     only: list[str] = []
     signing_keys: list[str] = []
+    code: str | None = None
     python: str | None = None
     platform: str | None = None
     last_errors: dict[str, str] = {}
