@@ -6,20 +6,36 @@ import asyncio
 
 import pytest
 
+from holdfast.job.ends import (
+    End,
+    HandedBack,
+    PutOff,
+    Reclaimed,
+    Snoozed,
+    TimedOut,
+    WasSuspended,
+    WasThrottled,
+    WorkerLost,
+)
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
-from tests.conformance.builders import REACHABLE, Scene, new_job
+from tests.conformance.builders import FAILED, RAISED, REACHABLE, Scene, new_job
 from tests.support.backends import siblings
 
 NEW = '{"name":"Grace \U0001f98a"}'
+NOT_BEGUN = WAITING - {JobState.SUSPENDED}
+BEGUN = [
+    *(RAISED, TimedOut(1.0), WorkerLost(), Reclaimed("its worker died")),
+    *(HandedBack(), Snoozed(60.0), WasThrottled(60.0, "slow down"), WasSuspended(60.0)),
+]
 
 
 async def test_an_empty_batch_edits_nothing(scene: Scene) -> None:
     assert await scene.store.jobs.edit([], NEW, ["mended"]) == []
 
 
-@pytest.mark.parametrize("state", [state for state in REACHABLE if state in WAITING])
+@pytest.mark.parametrize("state", [state for state in REACHABLE if state in NOT_BEGUN])
 async def test_a_waiting_job_is_edited_where_it_is(scene: Scene, state: JobState) -> None:
     job = await scene.in_state(state, tags=("old",), headers='{"trace":"1"}')
     before = await scene.job(job)
@@ -48,6 +64,32 @@ async def test_any_other_job_is_left_alone(scene: Scene, state: JobState) -> Non
     before = await scene.job(job)
     assert await scene.store.jobs.edit([job, new_job_id()], NEW, ["mended"]) == []
     assert await scene.job(job) == before
+
+
+@pytest.mark.parametrize("end", BEGUN, ids=lambda end: type(end).__name__)
+async def test_a_job_that_has_begun_keeps_its_arguments(scene: Scene, end: End) -> None:
+    """Its handler may have recorded steps, and has done what it did, with those."""
+    job = await scene.ended(end)
+    before = await scene.job(job.id)
+    assert before.state in WAITING
+    fresh = await scene.enqueue()
+    edited = await scene.store.jobs.edit([job.id, fresh], NEW, ["mended"])
+    assert (edited, await scene.job(job.id)) == ([fresh], before)
+    assert await scene.store.jobs.edit([job.id], tags=["mended"]) == [job.id]
+    after = await scene.job(job.id)
+    assert (after.args_json, after.tags) == (before.args_json, ("mended",))
+
+
+@pytest.mark.parametrize("end", [HandedBack(begun=False), PutOff(5.0, "not here")], ids=repr)
+async def test_a_job_whose_handler_was_never_called_is_edited(scene: Scene, end: End) -> None:
+    job = await scene.ended(end)
+    assert await scene.store.jobs.edit([job.id], NEW) == [job.id]
+
+
+async def test_a_job_that_was_requeued_is_edited(scene: Scene) -> None:
+    job = await scene.ended(FAILED)
+    await scene.store.jobs.requeue([job.id])
+    assert await scene.store.jobs.edit([job.id], NEW) == [job.id]
 
 
 async def test_an_edited_job_is_claimed_in_its_place_with_the_new_arguments(scene: Scene) -> None:

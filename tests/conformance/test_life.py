@@ -238,7 +238,7 @@ OPERATED: dict[str, tuple[Verb, frozenset[JobState], str | None]] = {
     "reprioritised": (lambda s, j: s.store.jobs.reprioritise([j], 7, ANN), WAITING, "-2"),
     "edited": (
         lambda s, j: s.store.jobs.edit([j], '{"other":1}', ["new"], ANN),
-        WAITING,
+        WAITING - {JobState.SUSPENDED},
         "arguments and tags",
     ),
 }

@@ -14,7 +14,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
-from holdfast.job.ties import NO_TIES, Tie
+from holdfast.job.ties import BEGUN, NO_TIES, Tie
 from holdfast.job.transition import Transition
 from holdfast.job.undo import Undo, encode_undo
 from tests.conformance.builders import FAILED, RAISED, RETURNED, Scene, new_job
@@ -122,7 +122,7 @@ async def test_an_old_fence_records_nothing(scene: Scene) -> None:
     successor = await scene.claim_one()
     assert not await record(scene, zombie, result='"late"')
     assert await steps_of(scene, zombie.id) == []
-    assert (await scene.job(zombie.id)).ties == NO_TIES
+    assert (await scene.job(zombie.id)).ties == BEGUN
     assert await record(scene, successor, result='"mine"')
     assert not await record(scene, zombie, result='"later"')
     assert [step.result_json for step in await steps_of(scene, zombie.id)] == ['"mine"']
@@ -164,7 +164,7 @@ async def test_steps_are_there_for_the_next_attempt(scene: Scene, end: End) -> N
     scene.clock.advance(61)
     await scene.store.jobs.promote_due(10)
     again = await scene.claim_one()
-    assert (again.id, again.ties) == (claimed.id, Tie.STEPS)
+    assert (again.id, again.ties) == (claimed.id, Tie.STEPS | BEGUN)
     assert await names_of(scene, again.id) == ["pay"]
 
 
@@ -176,14 +176,14 @@ async def test_steps_survive_a_lost_worker(scene: Scene) -> None:
     assert (await scene.reclaim(found, WorkerLost())).accepted
     assert not await record(scene, claimed, "ship", 2)
     assert await names_of(scene, claimed.id) == ["pay"]
-    assert (await scene.job(claimed.id)).ties == Tie.STEPS
+    assert (await scene.job(claimed.id)).ties == Tie.STEPS | BEGUN
 
 
 async def test_a_job_that_was_moved_keeps_its_steps(scene: Scene) -> None:
     claimed = await with_step(scene, HandedBack())
     assert await scene.store.jobs.move([claimed.id], "other") == [claimed.id]
     again = await scene.claim_one("other")
-    assert again.ties == Tie.STEPS
+    assert again.ties == Tie.STEPS | BEGUN
     assert await names_of(scene, again.id) == ["pay"]
 
 

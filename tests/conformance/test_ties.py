@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from holdfast.job.ends import End, HandedBack, Released, Snoozed, WasSuspended, WorkerLost
+from holdfast.job.ends import (
+    End,
+    HandedBack,
+    PutOff,
+    Reclaimed,
+    Released,
+    Snoozed,
+    WasSuspended,
+    WorkerLost,
+)
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
-from holdfast.job.ties import Tie
+from holdfast.job.ties import BEGUN, Tie
 from holdfast.job.unique import Unique
 from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene
 
 TIES = int(Tie.PERMITS | Tie.WATCHED)
+NOT_BEGUN = [HandedBack(begun=False), PutOff(5.0, "not beside others")]
 
 
 @pytest.mark.parametrize("state", REACHABLE)
 async def test_ties_are_kept_in_every_place(scene: Scene, state: JobState) -> None:
     job = await scene.in_state(state, ties=TIES)
     plain = await scene.in_state(state)
-    assert (await scene.job(job)).ties == TIES
-    assert (await scene.job(plain)).ties == 0
+    begun = BEGUN if state is JobState.SUSPENDED else 0
+    assert (await scene.job(job)).ties == TIES | begun
+    assert (await scene.job(plain)).ties == begun
     assert {one.id: one.ties for one in await scene.store.jobs.live([job, plain])} in (
-        {job: TIES, plain: 0},
+        {job: TIES | begun, plain: begun},
         {},
     )
 
@@ -45,7 +57,34 @@ async def test_ties_come_back_with_the_next_attempt(scene: Scene, end: End) -> N
     await scene.finish(claimed, end)
     scene.clock.advance(61)
     await scene.store.jobs.promote_due(10)
-    assert (await scene.claim_one()).ties == TIES
+    assert (await scene.claim_one()).ties == TIES | BEGUN
+
+
+@pytest.mark.parametrize("end", NOT_BEGUN, ids=repr)
+async def test_an_attempt_that_did_not_begin_leaves_no_tie(scene: Scene, end: End) -> None:
+    claimed = await scene.running()
+    await scene.finish(claimed, end)
+    assert (await scene.job(claimed.id)).ties == 0
+
+
+async def test_a_job_that_waited_for_its_turn_in_a_dead_worker_has_not_begun(scene: Scene) -> None:
+    claimed = msgspec.structs.replace(await scene.running(), ahead=True)
+    assert (await scene.finish(claimed, Reclaimed("its worker died"))).accepted
+    assert (await scene.job(claimed.id)).ties == 0
+
+
+@pytest.mark.parametrize("end", [RETURNED, FAILED], ids=["returned", "failed"])
+async def test_a_job_that_begins_again_as_if_it_were_new_has_not_begun(
+    scene: Scene, end: End
+) -> None:
+    claimed = await scene.running()
+    await scene.finish(claimed, RAISED)
+    scene.clock.advance(3_600)
+    await scene.store.jobs.promote_due(10)
+    await scene.finish(await scene.claim_one(), end)
+    assert (await scene.job(claimed.id)).ties == BEGUN
+    assert await scene.store.jobs.requeue([claimed.id]) == [claimed.id]
+    assert (await scene.job(claimed.id)).ties == 0
 
 
 async def test_ties_survive_a_lost_worker(scene: Scene) -> None:
@@ -55,7 +94,7 @@ async def test_ties_survive_a_lost_worker(scene: Scene) -> None:
     [found] = await scene.store.jobs.lapsed_leases(10)
     assert (found.id, found.ties) == (claimed.id, TIES)
     assert (await scene.reclaim(found, WorkerLost())).accepted
-    assert (await scene.job(claimed.id)).ties == TIES
+    assert (await scene.job(claimed.id)).ties == TIES | BEGUN
 
 
 async def test_ties_survive_requeue_resume_reschedule_move_and_release(scene: Scene) -> None:
@@ -71,7 +110,10 @@ async def test_ties_survive_requeue_resume_reschedule_move_and_release(scene: Sc
     await jobs.move([ended, asleep], "other")
     claimed = [*await scene.claim(10), *await scene.claim(10, "other")]
     assert {job.id for job in claimed} == {ended, asleep, later, blocked}
-    assert {job.ties for job in claimed} == {TIES}
+    assert {job.id: job.ties for job in claimed} == {
+        **dict.fromkeys([ended, later, blocked], TIES),
+        asleep: TIES | BEGUN,
+    }
 
 
 async def test_the_newer_job_brings_its_own_ties_when_it_replaces(scene: Scene) -> None:

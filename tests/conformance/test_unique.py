@@ -8,7 +8,17 @@ from datetime import timedelta
 import pytest
 
 from holdfast.errors import KeyHeld
-from holdfast.job.ends import HandedBack, Snoozed, WasSuspended
+from holdfast.job.ends import (
+    End,
+    HandedBack,
+    PutOff,
+    Reclaimed,
+    Snoozed,
+    TimedOut,
+    WasSuspended,
+    WasThrottled,
+    WorkerLost,
+)
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Inserted, NewJob
@@ -267,6 +277,54 @@ async def test_debounce_leaves_a_running_holder_alone(scene: Scene) -> None:
     again = await scene.insert(unique=DEBOUNCE, delay=60.0)
     assert (again.how, again.id) == ("existing", holder.id)
     assert await scene.state(holder.id) is JobState.RUNNING
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        *(RAISED, TimedOut(1.0), WorkerLost(), Reclaimed("its worker died")),
+        *(HandedBack(), Snoozed(60.0), WasThrottled(60.0, "slow down")),
+    ],
+    ids=lambda end: type(end).__name__,
+)
+@pytest.mark.parametrize("others", [0, 3], ids=["alone", "in a batch"])
+async def test_debounce_leaves_a_holder_that_has_begun_alone(
+    scene: Scene, end: End, others: int
+) -> None:
+    """What the handler has done, and its backoff, belong to the arguments that it was called
+    with."""
+    holder = await scene.ended(end, unique=DEBOUNCE)
+    before = await scene.job(holder.id)
+    calls = [
+        new_job(unique=DEBOUNCE, args='{"name":"Bea"}', delay=5.0),
+        *map(_other, range(others)),
+    ]
+    again, *rest = await scene.store.jobs.insert(calls)
+    assert (again.how, again.id) == ("existing", holder.id)
+    assert await scene.job(holder.id) == before
+    assert [one.how for one in rest] == ["created"] * others
+
+
+def _other(n: int) -> NewJob:
+    return new_job(unique=Unique(f"other {n}", on_conflict="debounce"))
+
+
+@pytest.mark.parametrize("end", [HandedBack(begun=False), PutOff(60.0, "not here")], ids=repr)
+async def test_debounce_pushes_a_holder_whose_handler_was_never_called(
+    scene: Scene, end: End
+) -> None:
+    holder = await scene.ended(end, unique=DEBOUNCE)
+    again = await scene.insert(unique=DEBOUNCE, args='{"name":"Bea"}', delay=5.0)
+    assert (again.how, again.id) == ("debounced", holder.id)
+    job = await scene.job(holder.id)
+    assert (job.args, job.due_at) == ({"name": "Bea"}, scene.after(5))
+
+
+async def test_debounce_pushes_a_holder_that_begins_again_as_if_it_were_new(scene: Scene) -> None:
+    holder = await scene.ended(FAILED, unique=DEBOUNCE)
+    await scene.store.jobs.requeue([holder.id])
+    again = await scene.insert(unique=DEBOUNCE, args='{"name":"Bea"}', delay=5.0)
+    assert (again.how, (await scene.job(holder.id)).args) == ("debounced", {"name": "Bea"})
 
 
 async def test_debounce_in_a_batch_leaves_the_last_time(scene: Scene) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast import App, JobState, UniqueBy
+from holdfast import App, Context, JobState, Retry, UniqueBy
 from holdfast.testing import Harness
 
 app = App("sqlite://")
+paid: list[int] = []
+shipped: list[int] = []
 
 
 @app.task()
@@ -81,3 +83,32 @@ async def test_a_key_can_be_held_for_a_period_also_if_its_job_has_ended() -> Non
         assert not (await daily.enqueue(7, "good morning")).created
         await harness.advance(hours=1)
         assert (await daily.enqueue(7, "good morning")).id != first.id
+
+
+def pay(order: int) -> int:
+    paid.append(order)
+    return order
+
+
+@app.task(retry=Retry(max_attempts=2, base=3_600, jitter=0))
+async def ship(ctx: Context, order: int) -> None:
+    payment = await ctx.step("pay", pay, order)
+    if ctx.attempt == 1:
+        raise ConnectionError("the carrier is down")
+    assert payment == order
+    shipped.append(order)
+
+
+async def test_a_job_that_has_begun_keeps_its_arguments_and_its_time() -> None:
+    """Its payment is recorded: the next attempt must not ship another order."""
+    async with Harness(app) as harness:
+        newest = ship.using(delay=5, unique=UniqueBy(key="cart", on_conflict="debounce"))
+        first = await newest.enqueue(1)
+        await harness.advance(seconds=5)
+        await harness.drain(raises=False)
+        waits = await first.get()
+        second = await newest.enqueue(2)
+        assert (second.how, second.id, await first.get()) == ("existing", first.id, waits)
+        await harness.advance(hours=1)
+        await harness.drain()
+    assert (paid, shipped) == ([1], [1])

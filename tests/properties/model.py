@@ -18,7 +18,7 @@ from holdfast.job.signal import NewSignal, Sent
 from holdfast.job.state import ENDED, LIVE, UNDONE, WAITING, JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.stream import NewFrames
-from holdfast.job.ties import Tie
+from holdfast.job.ties import BEGUN, OF_ATTEMPTS, Tie
 from holdfast.job.transition import Transition
 from holdfast.job.what import What
 from holdfast.store.contract.queues import EVERY_QUEUE
@@ -98,7 +98,7 @@ class ModelJob:
         self.attempts = self.crashes = 0
         self.frames, self.signals = [], []
         self.steps, self.waits = {}, {}
-        self.ties &= ~int(Tie.STEPS | Tie.UNDO)
+        self.ties &= ~OF_ATTEMPTS
         self.kept_until = None
 
     def tell(self, what: What, *, error: bool = False) -> None:
@@ -134,7 +134,11 @@ class Model:
                 self._end(holder, S.CANCELLED, holder.policy.retention.other)
             self._take(job)
             return job.id, "created" if holder is None else "replaced"
-        if mode == "debounce" and holder.state in (S.READY, S.SCHEDULED):
+        if (
+            mode == "debounce"
+            and holder.state in (S.READY, S.SCHEDULED)
+            and not holder.ties & BEGUN
+        ):
             if holder.edited:
                 holder.edited = False
                 holder.tell(What.EDITED)
@@ -192,6 +196,8 @@ class Model:
         job.attempts += move.spend
         job.crashes += move.crash
         job.fence += move.bump
+        if not job.cancel:
+            job.ties |= move.gained
         if move.cool is not None:
             until = self.now + max(move.cool, 0.3)
             self.cooling[job.queue] = max(self.cooling.get(job.queue, until), until)
@@ -352,7 +358,7 @@ class Model:
 
     def edit(self, id_: JobId) -> bool:
         job = self.jobs.get(id_)
-        if job is None or job.state not in WAITING:
+        if job is None or job.state not in WAITING or job.ties & BEGUN:
             return False
         if not job.edited:
             job.tell(What.EDITED)

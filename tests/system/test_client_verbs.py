@@ -23,7 +23,7 @@ from holdfast.operations.verbs import NAME_VERBS
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.shelf import Put
 from holdfast.store.contract.store import Store
-from tests.conformance.builders import QUEUE, Scene
+from tests.conformance.builders import QUEUE, RAISED, Scene
 from tests.conformance.planning import definition
 
 VALUES: dict[Verb, object] = {Verb.MOVE: "other", Verb.REPRIORITISE: 7, Verb.RESCHEDULE: 60.0}
@@ -183,6 +183,16 @@ async def test_a_task_is_unknown_that_no_worker_no_catalogue_and_no_job_has(
     await client.tasks.pause("paused")
     assert await client.tasks.unknown(*names) == ["of-nobody"]
     assert "of-a-worker" in await client.tasks.known()
+
+
+async def test_new_arguments_are_not_for_a_job_that_has_begun(client: Client, scene: Scene) -> None:
+    """The second attempt would meet steps that the first has recorded with other arguments."""
+    job = await scene.ended(RAISED, args='{"order":1}')
+    with pytest.raises(Refused, match=r"has begun.*Cancel it, and enqueue a new job"):
+        await client.edit(job.id, args={"order": 2}, tags=["mended"])
+    assert (await scene.job(job.id)).args == {"order": 1}
+    await client.edit(job.id, tags=["mended"])
+    assert (await scene.job(job.id)).tags == ("mended",)
 
 
 async def test_the_verbs_that_take_more_are_reported_too(

@@ -381,6 +381,14 @@ def test_a_waiting_job_is_edited(desk: Desk) -> None:
     assert desk.json("jobs", "show", job)["tags"] == []
 
 
+def test_an_edit_of_a_job_that_has_begun_says_what_to_do_instead(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.in_state(JobState.SUSPENDED))
+    answer = desk.on_store("jobs", "edit", job, "--arg", "name=Grace")
+    assert answer.code != 0
+    assert "has begun" in answer.err
+    assert "Cancel it, and enqueue a new job" in " ".join(answer.err.split())
+
+
 def test_a_job_without_limits_is_shown_as_one(desk: Desk) -> None:
     policy = Policy(retry=Retry(max_attempts=None), retention=Retention.forever())
     endless = new_job(policy=policy)

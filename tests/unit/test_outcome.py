@@ -156,6 +156,24 @@ def test_a_success_with_anything_beside_it_is_not_plain(change: dict[str, Any]) 
     assert not msgspec.structs.replace(plain, **change).is_plain_success
 
 
+@pytest.mark.parametrize("tie", [Tie.STEPS, Tie.UNDO, Tie.BEGUN])
+def test_what_attempts_have_left_binds_no_success(tie: Tie) -> None:
+    tied = msgspec.structs.replace(claimed(), ties=int(tie))
+    assert decide(tied, Returned("7")).is_plain_success
+
+
+GOES_ON = (JobState.READY, JobState.SCHEDULED, JobState.SUSPENDED)
+
+
+@pytest.mark.parametrize("end", EVERY_END, ids=lambda end: type(end).__name__)
+def test_a_job_that_goes_on_has_begun_unless_its_handler_was_never_called(end: End) -> None:
+    move = decide(claimed(), end)
+    never = isinstance(end, PutOff) or (isinstance(end, HandedBack) and not end.begun)
+    begun = move.to in GOES_ON and not never
+    assert move.gained == (Tie.BEGUN if begun else 0)
+    assert decide(live(JobState.SCHEDULED), Cancelled()).gained == 0
+
+
 def test_ends_of_last_resort_carry_the_ties_of_their_job_too() -> None:
     tied = msgspec.structs.replace(claimed(), ties=int(Tie.PERMITS))
     problem = ValueError("broken")

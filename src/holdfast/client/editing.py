@@ -13,6 +13,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.sealed import require_open
 from holdfast.job.state import WAITING
+from holdfast.job.ties import BEGUN
 from holdfast.store.contract.joining import JobsWithin
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class Editor:
             raise BadOption("args and tags", "given, at least one of the two", "neither")
         for _ in range(EDIT_ROUNDS):
             job = await _waiting(jobs, job_id)
+            if args is not None and job.ties & BEGUN:
+                raise Refused(
+                    f"job {job_id} has begun: what it has done belongs to the arguments that it "
+                    "has. Cancel it, and enqueue a new job with the others; tags can be edited"
+                )
             text = None if args is None else self._edited(job, args)
             if await jobs.edit([job.id], text, new_tags, by):
                 return

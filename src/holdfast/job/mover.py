@@ -124,7 +124,8 @@ class Mover(msgspec.Struct, frozen=True):
         """A suspected job counts a crash, but never its last one: a job fails for its crashes only
         when it is known to have caused one."""
         crash = int(suspected and self.job.crashes + 1 < self.policy.max_crashes)
-        return self._to(JobState.READY, crash=crash, bump=1, reason=why, why=What.LOST)
+        begun = not self.job.ahead
+        return self._to(JobState.READY, crash=crash, bump=1, reason=why, why=What.LOST, begun=begun)
 
     def crashed(self, error: ErrorEntry) -> Transition:
         """A job that keeps killing its worker is put aside, whatever attempts are left."""

@@ -20,12 +20,16 @@ class Tie(IntFlag):
     PARENT = 16  # it has started a flow, which its end cancels
     STEPS = 32  # it has steps, signals or streams, which are removed with it
     UNDO = 64  # it has recorded a step that is undone if it ends badly
+    BEGUN = 128  # an attempt of it has begun and did not end it: what that has done stands
 
 
 NO_TIES = 0
 NODE = int(Tie.NODE)
 PERMITS = int(Tie.PERMITS)
+BEGUN = int(Tie.BEGUN)
 """As plain numbers, for what is asked of every job: `&` with a flag is a call of Python's own."""
-BINDING = ~int(Tie.STEPS | Tie.UNDO)
+OF_ATTEMPTS = int(Tie.STEPS | Tie.UNDO | Tie.BEGUN)
+"""What attempts have left. A job that begins again as if it were new is without these."""
+BINDING = ~OF_ATTEMPTS
 """All ties for which something has to be settled when a job succeeds. A job with other ties only
 succeeds by the shorter way."""

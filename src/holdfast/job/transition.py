@@ -14,9 +14,9 @@ import msgspec
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import ErrorEntry
-from holdfast.job.state import UNDONE, JobState, require_legal
+from holdfast.job.state import ENDED, UNDONE, JobState, require_legal
 from holdfast.job.step import StepRecord
-from holdfast.job.ties import BINDING, NO_TIES, NODE, PERMITS
+from holdfast.job.ties import BEGUN, BINDING, NO_TIES, NODE, PERMITS
 from holdfast.job.what import OF_ENDED, What
 
 SIGNAL_IS_THERE = "what it waits for is there already"
@@ -78,6 +78,12 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
             return Settles.ESTIMATE
         failed = self.to in UNDONE or self.why in (What.RETRIED, What.TIMED_OUT)
         return Settles.CHARGE if failed and not self.crash else Settles.REFUND
+
+    @property
+    def gained(self) -> int:
+        """The ties that the job gets by the move: its attempt has begun, and the job goes on."""
+        goes_on = self.source is JobState.RUNNING and self.to not in ENDED
+        return BEGUN if self.begun and goes_on else NO_TIES
 
     @property
     def what(self) -> What:

@@ -20,8 +20,9 @@ class Unique(msgspec.Struct, frozen=True):
     """At most one job may hold `key` while it is in one of `states`, and for `period` seconds from
     its insertion in any state, as long as the job is kept.
 
-    `key` carries its scope already (task or queue), so stores compare plain text. A holder that is
-    debounced gets the newest arguments, and is due at most `max_wait` seconds after its insertion.
+    `key` carries its scope already (task or queue), so stores compare plain text. A holder of which
+    no attempt has begun can be debounced: it gets the newest arguments, and is due at most
+    `max_wait` seconds after its insertion.
     """
 
     key: str
@@ -44,7 +45,8 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
     still waits and is replaced does not count: the period begins with its successor.
 
     With `on_conflict="debounce"` each further call gives the waiting job its own
-    arguments and pushes its time out, at most `max_wait` after the first call.
+    arguments and pushes its time out, at most `max_wait` after the first call. Once an
+    attempt of the job has begun, a call changes nothing and is answered with that job.
     """
 
     key: str | None = None

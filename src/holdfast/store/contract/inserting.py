@@ -12,6 +12,9 @@ class Inserting(Protocol):
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Add jobs. An id that is already there changes nothing: with the same task and
         arguments it answers `created`, with others `taken`; the rest of the batch is added.
+        Of two jobs with one unique key `Unique` says what becomes of the second. A holder that has
+        begun (`Tie.BEGUN`) is not debounced: it keeps its arguments and its time, and is answered
+        as `existing`.
         A `blocked` job is put aside until a move takes it to ready, scheduled or an end.
 
         All of them are added or none, but by a store that writes a call in several steps: where

@@ -56,7 +56,9 @@ class Operating(Protocol):
         by: str | None = None,
     ) -> list[JobId]:
         """Replace the arguments (JSON), the tags, or both of waiting jobs; None leaves them as
-        they are. Returns those changed: a claim that comes later gives the new ones. A unique key
+        they are. Returns those changed: a claim that comes later gives the new ones. With new
+        arguments a job that has begun (`Tie.BEGUN`) stays as it is: its steps, its calls and all
+        that its handler did belong to the arguments that it has. A unique key
         stays as it is, also one that was made of arguments; an insert that is repeated with the
         former arguments is answered `taken`."""
         ...

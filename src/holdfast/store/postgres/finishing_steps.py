@@ -192,6 +192,7 @@ class FinishingSteps(JobVerbs):
             not asked.permits,
             [_spent(move) for move in moves],
             [move.settles.value for move in moves],
+            [move.gained for move in moves],
         ):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])

@@ -15,7 +15,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import WAITING, JobState
-from holdfast.job.ties import Tie
+from holdfast.job.ties import BEGUN, Tie
 from holdfast.job.unique import Unique
 from holdfast.store.postgres.batch import Batch, columns
 from holdfast.store.postgres.body import array_literal
@@ -80,7 +80,7 @@ class _DistinctKeys:
         pushed: dict[str, NewJob] = {}
         keys = [_unique(job).key for job in self._waiting.values()]
         found = await self._batch.on.fetch("keys/holders", self._batch.now, keys)
-        for key, holder, state, holds in found:
+        for key, holder, state, ties, holds in found:
             job = self._waiting[_marked(key)]
             conflict = _unique(job).on_conflict
             if holder == job.id:
@@ -89,7 +89,7 @@ class _DistinctKeys:
                 continue
             elif conflict == "replace" and state in REPLACEABLE:
                 replaced[holder] = job
-            elif conflict == "debounce" and state in PUSHABLE:
+            elif conflict == "debounce" and state in PUSHABLE and not ties & BEGUN:
                 pushed[holder] = job
             else:
                 self._settle(job, Inserted(JobId(holder), "existing"))
@@ -112,8 +112,8 @@ class _DistinctKeys:
 
     async def _push(self, pushed: dict[str, NewJob]) -> None:
         """Give the holders the arguments of the new call and make them due at its time; a blocked
-        call has no time, so now. A holder that started to run in between is not edited: it is met
-        again in the next round."""
+        call has no time, so now. A holder that has begun in between is not edited: it is met again
+        in the next round."""
         args = [pushed[holder].args for holder in sorted(pushed)]
         now, channel = self._batch.now, self._batch.channel
         edits = (now, channel, sorted(pushed), args, None, None, DEBOUNCED)

@@ -111,8 +111,9 @@ def _conflict(
             [held] = live(tx, [holder])
             finish(tx, [decide(held, Cancelled(f"replaced by {job.id}"))])
             return Inserted(job.id, "replaced")
-        case "debounce" if state in (JobState.READY, JobState.SCHEDULED):
-            edit(tx, [holder], job.args, None, DEBOUNCED)
+        case "debounce" if state in (JobState.READY, JobState.SCHEDULED) and edit(
+            tx, [holder], job.args, None, DEBOUNCED
+        ):
             due = _debounced(tx, job, unique, holder)
             reschedule(tx, [holder], due, message=DEBOUNCED)
             return Inserted(holder, "debounced")

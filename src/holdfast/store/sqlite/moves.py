@@ -72,7 +72,7 @@ class Move(NamedTuple):
             attempts + moved.spend,
             crashes + moved.crash,
             fence + moved.bump,
-            ties,
+            ties | moved.gained,
         )
 
     def due(self, now: int) -> int | None:

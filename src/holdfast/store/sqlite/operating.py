@@ -8,6 +8,7 @@ from datetime import datetime
 from holdfast.job.happening import parts_edited
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
+from holdfast.job.ties import BEGUN
 from holdfast.job.what import What
 from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.audit import SqliteAudit
@@ -184,6 +185,8 @@ def edit(
 ) -> list[JobId]:
     sql = steps("jobs/edit")
     jobs = _waiting(tx, ids)
+    if args is not None:
+        jobs = [(place, row) for place, row in jobs if not row.ties & BEGUN]
     values = {
         "ids": to_json(row.job_id for _, row in jobs),
         "args": args,

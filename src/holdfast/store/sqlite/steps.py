@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.signal import Recalled
 from holdfast.job.step import Step, StepRecord
-from holdfast.job.ties import Tie
+from holdfast.job.ties import OF_ATTEMPTS, Tie
 from holdfast.store.sqlite.places import Narrow
 from holdfast.store.sqlite.rows import after, to_datetime, to_json, to_optional_datetime
 from holdfast.store.sqlite.scripts import script, steps
@@ -19,7 +19,6 @@ from holdfast.store.sqlite.writer import Verbs
 SMALL_BATCH = 64
 """So many records are written in less than a millisecond."""
 STEPS = int(Tie.STEPS)
-BEGUN = int(Tie.STEPS | Tie.UNDO)
 CHILDREN = int(Tie.PARENT | Tie.UNDO)
 """Ties of jobs that may have flows beside them."""
 
@@ -117,7 +116,7 @@ def begun_anew(tx: Transaction, rows: Sequence[Narrow]) -> list[Narrow]:
         forget(tx, with_steps)
     if parents := [row.job_id for row in rows if row.ties & CHILDREN]:
         let_go_of_children(tx, parents)
-    return [row._replace(attempts=0, crashes=0, ties=row.ties & ~BEGUN) for row in rows]
+    return [row._replace(attempts=0, crashes=0, ties=row.ties & ~OF_ATTEMPTS) for row in rows]
 
 
 def _row(one: StepRecord, now: int) -> Row:

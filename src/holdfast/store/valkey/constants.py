@@ -84,6 +84,7 @@ def constants() -> Mapping[str, str]:
         "TIE_PARENT": str(int(Tie.PARENT)),
         "TIE_UNDO": str(int(Tie.UNDO)),
         "TIE_STEPS": str(int(Tie.STEPS)),
+        "TIE_BEGUN": str(int(Tie.BEGUN)),
         "ERRORS_KEPT": str(ERRORS_KEPT),
         "FIRST_KEPT": str(FIRST_KEPT),
         "NEWEST_KEPT": str(NEWEST_KEPT),

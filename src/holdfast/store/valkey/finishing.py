@@ -221,6 +221,7 @@ def _row(n: int, move: Transition) -> MoveRow:
         drains=move.drains,
         settles=move.settles,
         spent=_spent(move),
+        gained=move.gained,
     )
 
 

@@ -110,7 +110,7 @@ class NewFramesRow(msgspec.Struct, array_like=True, gc=False):
 class MoveRow(msgspec.Struct, array_like=True, gc=False):
     """One guarded move. `keep_for`: seconds, None for ever. `error` is a packed ErrorRow. `index`:
     its place in the call, which orders the arrival of released jobs. `steps` are written with the
-    move. `spent`: limit, units, …"""
+    move. `spent`: limit, units, … `gained` are ties that the job gets if it goes on."""
 
     id: str
     fence: int
@@ -135,6 +135,7 @@ class MoveRow(msgspec.Struct, array_like=True, gc=False):
     drains: str | None
     settles: str
     spent: list[object]
+    gained: int
 
 
 class ReportRow(msgspec.Struct, array_like=True, gc=False):

@@ -95,12 +95,12 @@ undated as (
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, fence, ties, since)
-    select job_id, queue, priority, task, fence, ties & ~96, {{now}}
+    select job_id, queue, priority, task, fence, ties & ~224, {{now}}
     from again where not waits order by job_id
 ),
 to_blocked as (
     insert into {{schema}}.blocked (job_id, queue, priority, task, fence, ties)
-    select job_id, queue, priority, task, fence, ties & ~96 from again where waits
+    select job_id, queue, priority, task, fence, ties & ~224 from again where waits
 ),
 {{unrecorded}},
 counting as (

@@ -2,11 +2,13 @@
 -- $6 who edits   $7 what its happening says
 -- uses: change_waiting happened_waiting told woken
 -- let ids: $3::uuid[]
+-- let may: (($4::text[])[1] is null or ties & 128 = 0)
 -- let change: task = task
 -- let what: 'edited'
 -- let by: $6::text
 -- let due: null::timestamptz
 -- let message: $7::text
+-- All of the jobs get arguments, or none: jobs that have begun (128) get none.
 -- The narrow row is written although nothing of it changes. A claim that began before this statement
 -- finds another version of the row and leaves the job to the next claim, which reads the new body.
 with {{change_waiting}},

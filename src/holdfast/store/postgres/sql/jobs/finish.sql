@@ -7,6 +7,7 @@
 -- $24 wait for leases that others have locked   $25 what moves the jobs
 -- $26 seconds that a sample of an error is good for   $27 give back at once what leases counted
 -- $28 what attempts have spent in all by limit (null: nothing to say)   $29 what becomes of the rest
+-- $30 ties that the jobs get if they go on
 -- let ended: closed
 -- let end_state: state
 -- uses: from_waiting to_undo retention_of_policy counted failed told woken
@@ -18,9 +19,9 @@ with asked as materialized (
     select * from unnest($4::uuid[], $5::bigint[], $6::text[], $7::text[], $8::int[], $9::int[],
         $10::int[], $11::float8[], $12::float8[], $13::text[], $14::text[],
         $15::text[], $16::text[], $17::text[], $18::text[], $23::timestamptz[], $25::text[],
-        $19::text[], $28::text[], $29::text[])
+        $19::text[], $28::text[], $29::text[], $30::smallint[])
         as given (job_id, fence, source, next, spend, crash, bump, delay, keep, result, reason,
-            kind, message, traceback, by, run_at, what, fingerprint, reported, settles)
+            kind, message, traceback, by, run_at, what, fingerprint, reported, settles, gained)
 ),
 trusted as materialized (
     -- the workers whose lease has not lapsed; locked, so that no lapsed one comes back meanwhile
@@ -85,7 +86,7 @@ gone as materialized (
 judged as materialized (
     select gone.job_id, gone.queue, gone.priority, gone.seq, gone.task, gone.ties, gone.since,
         gone.claimed_at, gone.worker_id, gone.buckets, gone.costs, gone.spent, asked.reported,
-        asked.settles, asked.source, asked.what,
+        asked.settles, asked.source, asked.what, asked.gained,
         gone.attempts + asked.spend as attempts, gone.crashes + asked.crash as crashes,
         gone.fence + asked.bump as fence, gone.fence as held_fence,
         gone.attempts + (asked.source = 'running')::int as attempt, asked.next,
@@ -125,26 +126,26 @@ to_ready as (
     insert into {{schema}}.ready
         (job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since)
     select job_id, queue, priority, coalesce(seq, nextval('{{schema}}.ready_seq')), task, attempts,
-        crashes, fence, ties, coalesce(since, {{now}})
+        crashes, fence, ties | gained, coalesce(since, {{now}})
     from closed where state = 'ready'
 ),
 to_scheduled as (
     insert into {{schema}}.scheduled
         (job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, reason)
-    select job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, why
+    select job_id, due_at, queue, priority, task, attempts, crashes, fence, ties | gained, why
     from closed where state = 'scheduled'
 ),
 to_suspended as (
     insert into {{schema}}.suspended
         (job_id, wake_at, queue, priority, task, attempts, crashes, fence, ties, reason)
-    select job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, why
+    select job_id, due_at, queue, priority, task, attempts, crashes, fence, ties | gained, why
     from closed where state = 'suspended'
 ),
 {{each untimed_end}}
 to_{{place}} as (
     insert into {{schema}}.{{place}}
         (job_id, queue, priority, task, attempts, crashes, fence, ties)
-    select job_id, queue, priority, task, attempts, crashes, fence, ties
+    select job_id, queue, priority, task, attempts, crashes, fence, ties | gained
     from closed where state = '{{place}}'
 ),
 {{end}}

@@ -1,6 +1,7 @@
 -- $1 now   $2 channel   $3 ids   $4 queue   $5 who moves them
 -- uses: change_waiting counted happened_waiting told woken
 -- let ids: $3::uuid[]
+-- let may: true
 -- let change: queue = $4::text
 -- let what: 'moved'
 -- let by: $5::text

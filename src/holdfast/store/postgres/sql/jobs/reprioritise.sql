@@ -1,6 +1,7 @@
 -- $1 now   $2 channel   $3 ids   $4 priority   $5 who reprioritises
 -- uses: change_waiting happened_waiting told woken
 -- let ids: $3::uuid[]
+-- let may: true
 -- let change: priority = $4::int
 -- let what: 'reprioritised'
 -- let by: $5::text

@@ -78,7 +78,7 @@ no_deadline as (
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, fence, ties, since)
-    select job_id, queue, priority, task, fence, ties & ~96, {{now}}
+    select job_id, queue, priority, task, fence, ties & ~224, {{now}}
     from chosen order by job_id
 ),
 {{unrecorded}},

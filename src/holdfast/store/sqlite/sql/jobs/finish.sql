@@ -69,7 +69,7 @@ select
     d.at, p.worker_id, p.claimed_at, p.cancel_requested_at,
     'succeeded', ?, ended.value
 from json_each(?) as ended
-cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties = ?
+cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties & ~128 = ?
 left join holdfast_deadline as d on d.job_id = p.job_id
 
 -- name: held node
@@ -82,7 +82,7 @@ select
 from holdfast_lease as l
 cross join holdfast_node as n on n.job_id = l.job_id
 cross join holdfast_flow as f on f.id = n.flow_id
-where l.job_id = ? and l.fence = ? and l.ties = ?
+where l.job_id = ? and l.fence = ? and l.ties & ~128 = ?
 
 -- name: succeed node
 insert into holdfast_outcome (

@@ -52,6 +52,9 @@ local function go(move, record)
     local what = move[MOVE_WHAT]
     local ends = ENDED[to] or record[CANCEL_AT]
     record[FINGERPRINT] = ends and move[MOVE_FINGERPRINT] or false
+    if not ends then
+        record[TIES] = bit.bor(record[TIES], move[MOVE_GAINED])
+    end
     if ENDED[to] then
         make_ended(id, record, to, move[MOVE_KEEP_FOR], reason, move[MOVE_RESULT])
     elseif record[CANCEL_AT] then

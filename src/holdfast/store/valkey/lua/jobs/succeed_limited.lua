@@ -5,7 +5,7 @@
 --
 -- `moves`, and what is answered: see `succeed_all`. `spent`: job → limit, units, … of those that have said so.
 local spent_by = cmsgpack.unpack(spent)
-local answer = succeed_all(cmsgpack.unpack(moves), TIE_STEPS + TIE_PERMITS, function(id, record)
+local answer = succeed_all(cmsgpack.unpack(moves), TIE_STEPS + TIE_BEGUN + TIE_PERMITS, function(id, record)
     permits.ends('estimate', spent_by[id])
     permits.give_back(record)
 end)

@@ -45,7 +45,7 @@ local function succeed(n, before)
     local id, at = ids[n], VALUES * (n - 1)
     local text, fence, worker, ties, deadline_at, queue, task, times_out_at =
         moved_texts.succeeded(before, batch[at + 3])
-    if ties ~= TIE_NODE and ties ~= TIE_NODE + TIE_STEPS then
+    if ties ~= TIE_NODE and bit.band(ties, bit.bnot(TIE_STEPS + TIE_BEGUN)) ~= TIE_NODE then
         return false
     elseif fence ~= batch[at + 2] then
         refuse(n)

@@ -95,7 +95,8 @@ do
             make_ended(holder, record, 'cancelled', kept_by_policy(holder), reason)
             return job[JOB_ID], 'replaced'
         end
-        if job[JOB_ON_CONFLICT] == 'debounce' and (state == 'ready' or state == 'scheduled') then
+        local has_begun = bit.band(record[TIES], TIE_BEGUN) ~= 0
+        if job[JOB_ON_CONFLICT] == 'debounce' and (state == 'ready' or state == 'scheduled') and not has_begun then
             debounce(job, holder, record)
             return holder, 'debounced'
         end

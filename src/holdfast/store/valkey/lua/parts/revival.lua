@@ -6,6 +6,7 @@ local function revive(id, record, state, seq)
     forget_steps(id, record)
     let_go_of_children(id, record)
     record[ATTEMPTS], record[CRASHES] = 0, 0
+    record[TIES] = bit.band(record[TIES], bit.bnot(TIE_BEGUN))
     record[DEADLINE_AT], record[EXPIRES_AT], record[RESULT] = false, false, false
     record[FINGERPRINT] = false
     record[STATE], record[SEQ], record[READY_AT] = state, seq, state == 'ready' and moment
