@@ -170,6 +170,26 @@ async def register(store: Store, *, code: str, lease: float) -> Any:
     return worker.id
 
 
+async def test_the_time_begins_again_when_a_worker_has_read_it(
+    store: Store, clock: ManualClock
+) -> None:
+    async def naps(name: str, greeting: str) -> None:
+        raise Snooze(60)
+
+    old, napping = shop_of(store, old_greet), shop_of(store, naps)
+    job_id = await napping.enqueue("greet", "Ann", "good day")
+    await old.drain()
+    clock.advance(LIMIT - 100)
+    await napping.drain()
+    for _ in range(9):
+        clock.advance(100)
+        await old.drain()
+        await assert_left(old, job_id)
+    clock.advance(100)
+    await old.drain()
+    assert (await old.get(job_id)).state is JobState.FAILED
+
+
 async def test_an_operator_who_runs_it_again_gives_it_the_whole_time_again(
     old: Shop, new: Shop, clock: ManualClock
 ) -> None:

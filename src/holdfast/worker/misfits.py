@@ -33,6 +33,7 @@ from holdfast.job.record import Claimed
 from holdfast.job.redaction import Redactor
 from holdfast.job.retry import exception_names
 from holdfast.job.text import describe
+from holdfast.job.what import What
 from holdfast.store.contract.shelf import Put
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.telemetry.build import RELEASE
@@ -52,6 +53,8 @@ LEFT_TO_OTHERS = (1.0, 8.0)
 """Seconds for which a worker leaves a task to others, first and at most. They double."""
 FLEET_SECONDS = 1.0
 """For so long a worker believes the list of workers: a large one takes a while to read."""
+LEAVES_NOTE = frozenset({What.PUT_OFF, What.HANDED_BACK})
+"""What happens to a job that no worker reads."""
 REMEMBERED = 100_000
 """Jobs that this worker knows to have left before."""
 
@@ -139,10 +142,10 @@ class Misfits:
     async def _judged(self, asked: Sequence[_Asked]) -> list[End]:
         jobs = [one.attempt.job for one in asked]
         now = await self._store.now()
-        known = await notes(self._store, [job.id for job in jobs])
+        known = await self._known(jobs)
         workers = await self._others()
         labels = await labels_of(self._store, jobs)
-        ends, puts, over = list[End](), list[Put](), list[JobId]()
+        ends, puts = list[End](), list[Put]()
         for one, job in zip(asked, jobs, strict=True):
             note = self._noted(job, known.get(job.id), now)
             is_hopeful = bool(may_read(job, workers, labels[job.id], note.tried))
@@ -151,16 +154,24 @@ class Misfits:
                 if one.is_known:
                     self._leave_to_others(job.task)
             if note.fails_at <= now:
-                over.append(job.id)
                 ends.append(_unread(note, one.problem))
             else:
                 puts.append(note.to_put(job.id))
                 ends.append(self._left_for(_wait(note, now, is_hopeful), one.problem))
         if puts:
             await self._store.shelf.put(KIND, puts)
-        if over:
-            await self._store.shelf.delete(KIND, over)
         return ends
+
+    async def _known(self, jobs: Sequence[Claimed]) -> dict[JobId, Note]:
+        """The notes of these jobs. A note counts no more if something else has happened to its job
+        since: a worker has run it, or an operator has changed it or runs it again."""
+        known = await notes(self._store, [job.id for job in jobs])
+        lives = await self._store.jobs.life(list(known)) if known else []
+        for one in lives:
+            note = known.get(one.job_id)
+            if note is not None and one.what not in LEAVES_NOTE and one.at > note.since:
+                del known[one.job_id]
+        return known
 
     def _leave_to_others(self, task: str) -> None:
         if task in self._places.left_to_others:
