@@ -6,7 +6,7 @@ import pytest
 
 import holdfast.store.postgres.health
 import holdfast.store.sqlite.health
-import holdfast.store.valkey.health
+import holdfast.store.valkey.lists
 from holdfast.clock import ManualClock
 from holdfast.job.step import StepRecord
 from holdfast.store.contract.filters import JobFilter
@@ -44,6 +44,15 @@ async def test_a_store_with_jobs_in_every_state_is_well(scene: Scene) -> None:
     assert await problems(scene.store) == []
 
 
+async def test_a_store_that_is_well_needs_no_repair(scene: Scene) -> None:
+    for state in REACHABLE:
+        await scene.in_state(state, queue=state)
+    before = await scene.store.jobs.count(JobFilter())
+    assert await scene.store.health.repair() == 0
+    assert await scene.store.jobs.count(JobFilter()) == before
+    assert await problems(scene.store, deep=True) == []
+
+
 async def test_what_is_not_well_comes_with_advice(scene: Scene) -> None:
     for one in await scene.store.health.check():
         assert one.severity is Severity.OK or one.advice
@@ -55,7 +64,7 @@ def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     of_tables = (holdfast.store.postgres.health, holdfast.store.sqlite.health)
     for module in of_tables:
         monkeypatch.setattr(module, "JOBS_SAMPLED", 1)
-    for module in (*of_tables, holdfast.store.valkey.health):
+    for module in (*of_tables, holdfast.store.valkey.lists):
         monkeypatch.setattr(module, "JOBS_AT_ONCE", 2)
 
 

@@ -31,7 +31,7 @@ MARKS = {
 
 @program.command("doctor")
 @click.option("--deep", is_flag=True, help="Read every job and flow, and recount the books.")
-@click.option("--fix", is_flag=True, help="As --deep, and correct books and flows that are wrong.")
+@click.option("--fix", is_flag=True, help="As --deep, and correct wrong lists, books and flows.")
 async def doctor(session: CommandSession, deep: bool, fix: bool) -> None:
     """Check schema, clock, workers, queues, stuck jobs and flows.
 

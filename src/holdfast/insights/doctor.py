@@ -38,7 +38,7 @@ from holdfast.insights.worker_checks import check_pauses, check_queues, check_wo
 from holdfast.insights.workforce import read_workforce
 from holdfast.job.text import counted
 from holdfast.store.contract.audit import Act, ActOutcome, new_act_id
-from holdfast.store.contract.health import Looked
+from holdfast.store.contract.health import MISPLACED, Looked
 from holdfast.store.contract.queues import EVERY_QUEUE
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import Tally
@@ -92,20 +92,23 @@ async def _examine(
     workforce = await read_workforce(store)
     if deep:
         jobs = sum(sum(queue.counts.values()) for queue in workforce.queues)
+        repaired = await _repair(store, by, tell) if fix else []
         tell(f"looking at {counted(jobs, 'job')}")
         checked = await store.health.check(deep=True, looked=_progress(jobs, tell))
     else:
-        checked = await store.health.check()
+        repaired, checked = [], await store.health.check()
     own = [Diagnosis.of(finding) for finding in checked]
     if not any(diagnosis.check == "durability" for diagnosis in own):
         own.append(Diagnosis("durability", OK, store.durability))
     if deep:
         tell("counting all jobs, and comparing the books")
+    can_count = not any(one.check == MISPLACED and one.severity is PROBLEM for one in checked)
     return [
         Diagnosis("store", OK, f"a {store.kind} store, and it answers"),
+        *repaired,
         *own,
         clock,
-        *([await check_books(store, fix=fix, by=by)] if deep else []),
+        *([await check_books(store, fix=fix, by=by, can_count=can_count)] if deep else []),
         *check_workers(workforce),
         *check_queues(workforce),
         *check_pauses(await store.queues.paused(), workforce),
@@ -135,8 +138,31 @@ def _progress(jobs: int, tell: Tell) -> Looked:
     return looked
 
 
-async def check_books(store: Store, *, fix: bool, by: str | None = None) -> Diagnosis:
-    """Whether the tallies equal a recount of the jobs."""
+async def _repair(store: Store, by: str | None, tell: Tell) -> list[Diagnosis]:
+    """Jobs are put where their record says before they are counted. The audit keeps that it was
+    done."""
+    tell("comparing the places of all jobs with their records")
+    entries = await store.health.repair()
+    if not entries:
+        return []
+    if by is not None:
+        done = msgspec.json.encode({"places": entries}).decode()
+        act = Act(id=new_act_id(), by=by, verb=f"{Noun.BOOKS}.{Verb.CORRECT}", arguments=done)
+        await store.audit.begin(act)
+        await store.audit.close(act.id, ActOutcome.DONE, entries)
+    differed = counted(entries, "entry of a list of jobs", "entries of lists of jobs")
+    return [Diagnosis("places", OK, f"{differed} differed from the jobs' records; corrected")]
+
+
+async def check_books(
+    store: Store, *, fix: bool, by: str | None = None, can_count: bool = True
+) -> Diagnosis:
+    """Whether the tallies equal a recount of the jobs. Jobs that are not where their record says
+    make a recount wrong, so then there is none."""
+    if not can_count:
+        saw = "not compared: jobs that are not where their record says would be counted wrongly"
+        advice = "put these jobs right first"
+        return Diagnosis("books", WARNING, saw, advice, (Action(Noun.BOOKS, Verb.CORRECT),))
     missing = await store.telemetry.recount()
     if missing is None:
         pause = Action(Noun.QUEUES, Verb.PAUSE, EVERY_QUEUE)

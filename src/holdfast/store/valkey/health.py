@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from holdfast.job.state import ENDED, LIVE, UNTIMED, JobState
-from holdfast.store.contract.health import Finding, Looked, Severity, tell_nobody
+from holdfast.store.contract.health import MISPLACED, Finding, Looked, Severity, tell_nobody
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
+from holdfast.store.valkey.lists import Compared, Lists
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.schema import VERSION, Schema
 from holdfast.store.valkey.server import PROMISES, Server, read_servers, weakest
 from holdfast.store.valkey.telemetry import counts
 
 SAMPLE_BATCH = 500  # jobs from either end of a set that are checked
-JOBS_AT_ONCE = 100
-"""So many jobs a deep examination looks at by one script: the server does nothing else then."""
 ASIDE_SHOWN = 5
 MEMORY_LEFT = 0.1  # the part of the memory limit below which doctor warns
 
@@ -37,45 +36,50 @@ class ValkeyHealth(ValkeyVerbs):
     def __init__(self, connections: Connections, schema: Schema) -> None:
         super().__init__(connections)
         self._schema = schema
+        self._lists = Lists(connections)
 
     async def check(self, *, deep: bool = False, looked: Looked = tell_nobody) -> list[Finding]:
         servers = await read_servers(self._connections)
         return [
             Finding("schema", OK, f"version {await self._schema.version()} of {VERSION}"),
-            *await self._places(self._whole() if deep else self._ends(), looked),
+            *await self._places(deep, looked),
             await self._aside(),
-            await self._counters(),
+            *(() if deep else (await self._counters(),)),
             await self._leases(),
             *(_release(server) for server in servers),
             _durability(servers),
             *(_memory(server) for server in servers),
         ]
 
-    async def _places(self, jobs: AsyncIterator[Some], looked: Looked) -> list[Finding]:
+    async def repair(self, looked: Looked = tell_nobody) -> int:
+        return (await self._lists.compare(looked, repair=True)).repaired
+
+    async def _places(self, deep: bool, looked: Looked) -> list[Finding]:
         """Whether jobs are in the sets that their records name."""
-        number, bodiless, misplaced = 0, 0, 0
-        async for partition, chosen in jobs:
-            missing, elsewhere = await self._connections.call(
-                "health/check", partition, {"chosen": chosen}
-            )
-            number += len(chosen)
-            bodiless += len(missing)
-            misplaced += len(elsewhere)
-            looked(number)
+        found = await (self._lists.compare(looked, repair=False) if deep else self._sample(looked))
         return [
             _judge(
                 "jobs without a record or body",
-                bodiless,
-                number,
+                len(found.bodiless),
+                found.jobs,
                 "something other than holdfast removed keys; enqueue these jobs again",
             ),
             _judge(
-                "jobs that are not where their record says",
-                misplaced,
-                number,
-                "something other than holdfast wrote to its keys; report it if nothing did",
+                MISPLACED,
+                len(found.misplaced),
+                found.jobs,
+                "something other than holdfast wrote to its keys: holdfast doctor --fix puts these "
+                "jobs where their record says; report it if nothing else writes there",
             ),
         ]
+
+    async def _sample(self, looked: Looked) -> Compared:
+        found = Compared()
+        async for partition, chosen in self._ends():
+            await self._lists.check(partition, chosen, found)
+            found.jobs += len(chosen)
+            looked(found.jobs)
+        return found
 
     async def _aside(self) -> Finding:
         """Jobs that a claim or a sweep met and could not read."""
@@ -102,18 +106,6 @@ class ValkeyHealth(ValkeyVerbs):
                 reads.append(("ZREVRANGEBYLEX", key, "+", "-", "LIMIT", 0, SAMPLE_BATCH))
             found = await self._connections.commands(reads)
             yield partition, sorted({job_id.decode() for ids in found for job_id in ids})
-
-    async def _whole(self) -> AsyncIterator[Some]:
-        """Every job, a few at a time. Jobs without a clock are in a set of their own and among the
-        live ones: they are looked at once."""
-        for partition in self._connections.partitions:
-            for name in ("live", *(name for name in LISTED if name.startswith("ended:"))):
-                key, after = self._connections.key(partition, name), "-"
-                while ids := await self._connections.command(
-                    "ZRANGEBYLEX", key, after, "+", "LIMIT", 0, JOBS_AT_ONCE
-                ):
-                    yield partition, [job_id.decode() for job_id in ids]
-                    after = f"({ids[-1].decode()}"
 
     async def _counters(self) -> Finding:
         """Compare the counters with the sizes of the sets they count. Jobs may move in between."""

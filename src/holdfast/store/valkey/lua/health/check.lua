@@ -1,8 +1,10 @@
--- Check some jobs. Answers those without a record or body, and those that are not in the place that
--- their record names.
+-- Check some jobs. Answers those without a record or body, those that are not in the lists that their
+-- record names, and how many of these were put there.
 -- KEYS: partition
--- ARGV: now chosen
--- uses: time record counts changes names places
+-- ARGV: now chosen repair
+-- uses: time record counts changes names places listed
+--
+-- `chosen`: ids. `repair` is '1' to put jobs where they are missing. A job that was put aside is in no list.
 local served = {}
 
 -- Whether a claim would find the line of a ready job.
@@ -19,33 +21,64 @@ local function is_served(record)
     return served[queue][record[TASK]]
 end
 
-local function is_there(id, record)
-    local state = record[STATE]
-    local is_state = LIVE[state] or ENDED[state]
-    if not is_state or (state == 'ready' and not is_served(record)) then
-        return false
-    end
-    sorted = {}
-    settle(id, record, true)
-    for name, members in pairs(sorted) do
-        for member in pairs(members) do
-            if not redis.call('ZSCORE', partition .. ':' .. name, member) then
-                return false
+-- Note the entries that a job should have and has not. Answers whether the job is where its record says.
+local function note_missing(id, record, missing)
+    local lists, before = lists_of(id, record), #missing
+    for name, members in pairs(lists or {}) do
+        for member, score in pairs(members) do
+            if score and not redis.call('ZSCORE', partition .. ':' .. name, member) then
+                missing[#missing + 1] = {name, member, score}
             end
         end
     end
     local is_listed = redis.call('ZSCORE', partition .. ':live', id) and true or false
-    return is_listed == (LIVE[state] or false)
+    return lists and #missing == before and is_listed == (LIVE[record[STATE]] or false)
+        and (record[STATE] ~= 'ready' or is_served(record))
 end
 
-local ids, bodiless, misplaced = cmsgpack.unpack(chosen), {}, {}
+local function is_placed(id, record)
+    return lists_of(id, record) and not (ENDED[record[STATE]] and redis.call('ZSCORE', partition .. ':live', id))
+end
+
+local ids, bodiless, misplaced, missing = cmsgpack.unpack(chosen), {}, {}, {}
 load(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
-    if not record or redis.call('EXISTS', partition .. ':b:' .. id) == 0 then
+    if is_aside(id) then
+        -- doctor shows it
+    elseif not record or redis.call('EXISTS', partition .. ':b:' .. id) == 0 then
         bodiless[#bodiless + 1] = id
-    elseif not is_there(id, record) then
+    elseif not note_missing(id, record, missing) then
         misplaced[#misplaced + 1] = id
     end
 end
-return {bodiless, misplaced}
+if repair == '' or #misplaced == 0 then
+    return {bodiless, misplaced, 0}
+end
+
+local placed = 0
+for _, id in ipairs(misplaced) do
+    placed = placed + (is_placed(id, records[id]) and 1 or 0)
+end
+for _, one in ipairs(missing) do
+    put(one[1], one[2], one[3])
+end
+for _, id in ipairs(misplaced) do
+    local record = records[id]
+    if record[STATE] == 'running' then
+        workers_touched[record[WORKER]] = true
+    elseif record[STATE] == 'ready' then
+        if record[BUCKETS] and not permits.has_line(record) then
+            permits.forget_lines({permits.line_of(record)}) -- `flush` opens it
+        end
+        wake('ready:' .. record[QUEUE])
+    end
+end
+flush()
+for _, id in ipairs(misplaced) do
+    local record = records[id]
+    if record[STATE] == 'ready' and not record[BUCKETS] then
+        restore_head(record[QUEUE], record[TASK])
+    end
+end
+return {bodiless, misplaced, placed}

@@ -40,7 +40,18 @@ do
 
     -- Whether a claim would find the line of a ready job.
     function permits.has_line(record)
-        return redis.call('HEXISTS', partition .. ':lines', permits.line_of(record)) == 1
+        local name = permits.line_of(record)
+        local place = redis.call('HGET', partition .. ':lines', name)
+        if not place then
+            return false
+        end
+        local turn, _, bucket = permits.place(place)
+        if bucket then
+            return redis.call('ZSCORE', partition .. ':parked:' .. bucket, turn .. name) and true or false
+        end
+        local queue, group = permits.group_of(name)
+        return redis.call('SISMEMBER', partition .. ':groups:' .. queue, group) == 1
+            and redis.call('ZSCORE', permits.open_set(queue, group), turn .. name) and true or false
     end
 
     -- The bucket of this limit that a job passes; the bucket without a key if it does not pass the limit.
