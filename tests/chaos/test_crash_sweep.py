@@ -1,0 +1,35 @@
+"""A program dies at every write of a run: before it, after it, or without hearing the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.backends import Backend
+from tests.support.crash_sweep import Sweep
+
+STORIES = {
+    "retries": {"insert", "claim", "finish"},
+    "steps": {"insert", "claim", "finish", "record", "append", "send", "start"},
+    "limits": {"insert", "claim", "finish", "report_spend", "take"},
+    "flows": {"start", "claim", "finish", "extend", "done"},
+    "whole": {"start", "claim", "finish", "extend", "record", "append", "report_spend", "take"},
+}
+"""Each story, and the verbs at which its program must have died."""
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(name, marks=pytest.mark.long if name == "whole" else pytest.mark.chaos)
+        for name in STORIES
+    ],
+)
+@pytest.mark.timeout(600)
+async def test_a_program_may_die_at_any_write(
+    shared_backend: Backend, tmp_path: Path, story: str
+) -> None:
+    sweep = Sweep(shared_backend, tmp_path, story)
+    await sweep.all()
+    assert sweep.died.keys() >= STORIES[story]
