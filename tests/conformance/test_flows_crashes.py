@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.flow import growing
 from holdfast.flow.elements import element_ids
-from holdfast.flow.growing import Join, MapPlan, Wait, growths
+from holdfast.flow.growing import Join, JoinCondition, MapPlan, growths
 from holdfast.flow.ids import undo_flow_id
 from holdfast.flow.model import CloseWhat, FlowState, NodeInput
 from holdfast.job.ends import End
@@ -126,8 +126,8 @@ class Map(Story):
         trip = await Trip.begin(scene, {"map": [], **behind})
         end, share = trip.ids["end"], trip.ids["share"]
         joins = (
-            *(Join(trip.ids["join"]), Join(end, Wait.END)),
-            *(Join(share, share=0.5), Join(share, Wait.END)),
+            *(Join(trip.ids["join"]), Join(end, JoinCondition.END)),
+            *(Join(share, share=0.5), Join(share, JoinCondition.END)),
         )
         policy = encode_policy(STEADY)
         self.plan = MapPlan("map", TASK, QUEUE, policy, "{}", "item", joins=joins)

@@ -12,7 +12,7 @@ import pytest
 from holdfast.flow.drift import drift_of
 from holdfast.flow.errands import do_errand
 from holdfast.flow.graph import Graph
-from holdfast.flow.growing import MAP, Join, MapPlan, Wait, apart, growths
+from holdfast.flow.growing import MAP, Join, JoinCondition, MapPlan, apart, growths
 from holdfast.flow.kept import written_out
 from holdfast.flow.model import FAILURE, SUCCESS, FlowState, Grown, Growth
 from holdfast.flow.reopening import plan_retry
@@ -96,7 +96,7 @@ async def test_elements_are_the_nodes_that_they_stand_for(
     trips = [await Trip.begin(scene, GRAPH) for _ in range(2)]
     ways = []
     for trip, way in zip(trips, (as_it_is, written_out), strict=True):
-        both = (Join(trip.ids["join"]), Join(trip.ids["other"], Wait.END))
+        both = (Join(trip.ids["join"]), Join(trip.ids["other"], JoinCondition.END))
         more = {**plan, "joins": both} if plan.get("joins", ()) is None else plan
         by = await running_map(trip)
         for growth in bites(trip, by, 7, **more):
@@ -266,10 +266,10 @@ WAITING: Mapping[str, Waits] = {
 def joins_of(trip: Trip) -> tuple[Join, ...]:
     ids = trip.ids
     return (
-        Join(ids["end"], Wait.END),
-        Join(ids["failure"], Wait.FAILURE),
-        *(Join(ids["half"], share=0.5), Join(ids["half"], Wait.END)),
-        *(Join(ids["most"], share=0.9), Join(ids["most"], Wait.END)),
+        Join(ids["end"], JoinCondition.END),
+        Join(ids["failure"], JoinCondition.FAILURE),
+        *(Join(ids["half"], share=0.5), Join(ids["half"], JoinCondition.END)),
+        *(Join(ids["most"], share=0.9), Join(ids["most"], JoinCondition.END)),
         Join(ids["early"], share=0.5),
     )
 

@@ -27,7 +27,7 @@ from holdfast.enqueue.options import JobOptions, Seconds
 from holdfast.errors import BadArguments, BadFlow, BadOption
 from holdfast.flow.approving import APPROVE
 from holdfast.flow.defaults import NO_DEFAULTS, inherited, inherits_deadline
-from holdfast.flow.growing import MAP, OWN_POLICY, Join, MapPlan, Wait, own_job
+from holdfast.flow.growing import MAP, OWN_POLICY, Join, JoinCondition, MapPlan, own_job
 from holdfast.flow.inputs import Input, encode_inputs
 from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, NewEdge, NewGate, NewNode
 from holdfast.job import checks
@@ -300,13 +300,17 @@ def _joins(node: Node[Any], of: Node[Any], job: JobId) -> Iterator[Join]:
     for share in shares:
         yield Join(job, share=share.fraction)
         if not share.early:
-            yield Join(job, Wait.END)
+            yield Join(job, JoinCondition.END)
     for group in node.groups:
         if of in group.nodes and group.needs_all:
             yield Join(job, _WAITS[group.wants])
 
 
-_WAITS = {SUCCESS: Wait.SUCCESS, FAILURE: Wait.FAILURE, ANY_END: Wait.END}
+_WAITS = {
+    SUCCESS: JoinCondition.SUCCESS,
+    FAILURE: JoinCondition.FAILURE,
+    ANY_END: JoinCondition.END,
+}
 
 
 def _gate(group: NodeGroup, ids: Ids) -> NewGate:

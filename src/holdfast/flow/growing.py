@@ -60,7 +60,7 @@ ELEMENTS_AT_ONCE = 500
 MOST_ELEMENTS = 100_000
 
 
-class Wait(StrEnum):
+class JoinCondition(StrEnum):
     """What a node waits for that waits for the elements of a map."""
 
     SUCCESS = "success"  # of a share of them
@@ -72,15 +72,15 @@ class Join(msgspec.Struct, frozen=True, omit_defaults=True):
     """A node that waits for the elements. One that waits in several ways has as many joins."""
 
     node: JobId
-    wait: Wait = Wait.SUCCESS
+    wait: JoinCondition = JoinCondition.SUCCESS
     share: float = 1.0
 
     @property
     def of_all(self) -> int | None:
         """How each element has to end; None if not all of them have to."""
-        if self.wait is Wait.SUCCESS and self.share == 1.0:
+        if self.wait is JoinCondition.SUCCESS and self.share == 1.0:
             return SUCCESS
-        return ANY_END if self.wait is Wait.END else None
+        return ANY_END if self.wait is JoinCondition.END else None
 
 
 class MapPlan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -237,7 +237,7 @@ def _gates(joins: Sequence[Join], indexes: range, by: JobId, anew: int) -> Gates
 
 def _gate(join: Join, elements: Sequence[JobId], by: JobId) -> NewGate | None:
     """A map that made no elements can only fail itself: its success makes the gate impossible."""
-    if join.wait is Wait.FAILURE:
+    if join.wait is JoinCondition.FAILURE:
         return NewGate(1, tuple([NewEdge(job, FAILURE) for job in (by, *elements)]))
     need = math.ceil(Fraction(str(join.share)) * len(elements))  # 0.07 * 100 is more than 7
     return NewGate(need, tuple(map(NewEdge, elements))) if need else None
