@@ -90,6 +90,7 @@ EVENTS: Mapping[str, str] = {
     "job.suspended": "The store has accepted that the handler suspended the job.",
     "job.cancelled": "The store has accepted that the job is cancelled.",
     "job.expired": "The store has accepted that the job's deadline ended it.",
+    "job.skipped": "The store has accepted that the handler skipped the job.",
     "job.handed_back": "The store has accepted that the worker gave the job back unfinished.",
     "job.left": "This worker cannot read the job, or lacks its key; it is left for one that can.",
     "job.undecipherable": "What the job carries was altered, or its key is another one here.",
@@ -149,7 +150,7 @@ ON_REQUEST = frozenset(
     f"job.{word}"
     for word in (
         *("started", "succeeded", "failed", "retried", "snoozed", "suspended"),
-        *("cancelled", "expired", "handed_back"),
+        *("cancelled", "expired", "skipped", "handed_back"),
     )
 )
 """Events of every single job. Only a subscriber that names one hears it, and while nobody does, it

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import App, BadOption, Context, Event, Fail, JobState, Retry, Snooze, Suspend
+from holdfast import App, BadOption, Context, Event, Fail, JobState, Retry, Skip, Snooze, Suspend
 from holdfast.background.options import ReconcileOptions
 from holdfast.clock import ManualClock
 from holdfast.events import ON_REQUEST, Events
@@ -75,6 +75,7 @@ async def test_every_end_of_an_attempt_has_its_event() -> None:
         ending("retries", ValueError("again"), retry=Retry(max_attempts=2, base=3600)),
         ending("snoozes", Snooze(3600)),
         ending("suspends", Suspend(3600)),
+        ending("skips", Skip("nothing to do")),
         app.task(name="dies", process=True)(hooked.refusing),
     ]
 
@@ -101,6 +102,7 @@ async def test_every_end_of_an_attempt_has_its_event() -> None:
         ("job.failed", "fails"),
         ("job.handed_back", "waits"),
         ("job.retried", "retries"),
+        ("job.skipped", "skips"),
         ("job.snoozed", "snoozes"),
         ("job.succeeded", "succeeds"),
         ("job.suspended", "suspends"),

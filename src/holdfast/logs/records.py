@@ -34,7 +34,7 @@ _AS_IT_IS = _VOCABULARY | {"exception"}
 
 ENDS = (
     *("job.succeeded", "job.snoozed", "job.suspended"),
-    *("job.cancelled", "job.expired", "job.handed_back"),
+    *("job.cancelled", "job.expired", "job.skipped", "job.handed_back"),
 )
 """Events that are a line each at INFO. A failed attempt has its line anyway."""
 
@@ -157,7 +157,7 @@ _OF_ENDS = {"reason": _that_it_is_hidden}
 _OF_CODE = {"error": _kind}
 _HIDDEN: Mapping[str, Mapping[str, Callable[[object], object]]] = {
     **dict.fromkeys(("job.attempt_failed", "job.failed", "job.retried"), _OF_ATTEMPTS),
-    **dict.fromkeys(("job.cancelled", "job.snoozed"), _OF_ENDS),
+    **dict.fromkeys(("job.cancelled", "job.skipped", "job.snoozed"), _OF_ENDS),
     **dict.fromkeys(("schedule.evaluation_failed", "finisher.listener_failed"), _OF_CODE),
     "operator.acted": {"target": _without_searched},
 }

@@ -22,6 +22,7 @@ NAMES = {
     JobState.SUCCEEDED: "job.succeeded",
     JobState.CANCELLED: "job.cancelled",
     JobState.EXPIRED: "job.expired",
+    JobState.SKIPPED: "job.skipped",
     JobState.SUSPENDED: "job.suspended",
     JobState.READY: "job.handed_back",
     JobState.SCHEDULED: "job.snoozed",
