@@ -327,7 +327,7 @@ async def test_what_a_lost_map_makes_until_it_ends_is_cancelled_too(scene: Scene
     assert await trip.state("all") is JobState.CANCELLED
     assert await grow(scene, some[1]) is Grown.TARGET_GONE
     assert some[1].elements is not None
-    assert await grow(scene, next(apart(some[1], some[1].elements))) is Grown.GROWN
+    assert await grow(scene, next(apart(some[1]))) is Grown.GROWN
     assert not await do_errand(scene.store, errand)
     await scene.finish(await scene.live(trip.ids["map"]), Cancelled("told to"))
     await learn(trip)

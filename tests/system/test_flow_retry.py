@@ -25,6 +25,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from tests.support.backends import Backend
+from tests.support.waiting import wait_until
 
 WITHIN = 20
 
@@ -367,3 +368,53 @@ async def test_a_node_that_failed_waits_for_the_failure_that_it_is_there_for(app
         plan = await app.client.flows.retry(run.id)
         assert (plan.again, plan.wait) == (("first",), ("second",))
         assert (await app.client.flows.wait(run.id, WITHIN)).state is FlowState.SUCCEEDED
+
+
+async def test_a_node_that_was_skipped_before_its_map_ran_waits_for_the_elements_if_it_runs_again(
+    app: App, world: World
+) -> None:
+    may_find, may_double = asyncio.Event(), asyncio.Event()
+    allowed: list[bool] = []
+
+    async def find_late() -> list[int]:
+        await may_find.wait()
+        return [1, 2, 3]
+
+    async def double_late(number: int) -> int:
+        await may_double.wait()
+        return 2 * number
+
+    async def sometimes() -> None:
+        if not allowed:
+            raise Fail("not yet")
+
+    once = app.task(retry=Retry.never())
+    flow = app.flow("skipped")
+    other = flow.add(once(sometimes))
+    doubled = flow.map(once(double_late), flow.add(once(find_late)).output)
+    for name, condition in (("all", doubled), ("half", doubled.at_least(0.5))):
+        flow.add(app.tasks["gather"], doubled.outputs).named(name).after(other, condition)
+    run = await flow.start()
+
+    async def is_skipped() -> bool:
+        return (await states(app, run.id))["all"] is JobState.SKIPPED
+
+    async def has_succeeded() -> bool:
+        return (await states(app, run.id))["sometimes"] is JobState.SUCCEEDED
+
+    async def is_made() -> bool:
+        return (await states(app, run.id))["double_late"] is JobState.SUCCEEDED
+
+    async with working(app):
+        await wait_until(is_skipped, WITHIN, "the join is skipped")
+        may_find.set()
+        await wait_until(is_made, WITHIN, "the map has made its elements")
+        allowed.append(True)
+        await app.client.flows.retry(run.id)
+        await wait_until(has_succeeded, WITHIN, "what failed has succeeded")
+        told = await states(app, run.id)
+        assert (told["all"], told["half"]) == (JobState.BLOCKED, JobState.BLOCKED)
+        may_double.set()
+        assert (await run.wait(WITHIN)).state is FlowState.SUCCEEDED
+    jobs = await app.store.jobs.get([(await ids(app, run.id))[name] for name in ("all", "half")])
+    assert [job.result for job in jobs] == [[2, 4, 6], [2, 4, 6]]

@@ -147,10 +147,13 @@ def growths(
     yield from _each_gate(gates, flow, by, fence, anew)
 
 
-def apart(growth: Growth, elements: NewElements) -> Iterator[Growth]:
+def apart(growth: Growth) -> Iterator[Growth]:
     """The same elements without the gates, and then each gate: one that its node no longer needs
     keeps neither the elements nor the other gates from being added."""
-    flow, by, fence = growth.flow, growth.by, growth.fence
+    flow, by, fence, elements = growth.flow, growth.by, growth.fence, growth.elements
+    if elements is None:
+        yield growth
+        return
     yield _growth(msgspec.structs.replace(elements, behind={}), flow, by, fence)
     gates = gates_behind(element_ids(by, elements.indexes, elements.anew), elements.behind)
     yield from _each_gate(gates, flow, by, fence, elements.anew)

@@ -38,9 +38,9 @@ def map_handler(store: Store) -> Handler:
         anew = await _times_removed(store, told.flow, ctx)
         for growth in growths(read, texts, told.flow, ctx.job.id, ctx.fence, anew):
             grown = await _extended(store, growth)
-            if grown is Grown.TARGET_GONE and growth.elements is not None:
-                for part in apart(growth, growth.elements):
-                    _require(await _extended(store, part), ctx)
+            if grown is Grown.TARGET_GONE:
+                for part in apart(growth):
+                    _require(await _extended_or_told(store, part), ctx)
             else:
                 _require(grown, ctx)
         return map_result(len(items), anew)
@@ -62,6 +62,20 @@ def collect_handler() -> Handler:
     return Handler.of(COLLECT, collect)
 
 
+async def _extended_or_told(store: Store, growth: Growth) -> Grown:
+    """A node that was to wait for the elements may have ended meanwhile. If it runs again it waits
+    for what the graph says, so the graph has to tell of the gate, and only as long as nobody lets
+    the node wait again."""
+    while True:
+        [flow] = await store.flows.get([growth.flow])
+        grown = await _extended(store, growth)
+        if grown is Grown.TARGET_GONE:
+            told = msgspec.structs.replace(growth, gates={}, epoch=flow.epoch)
+            grown = await _extended(store, told)
+        if grown is not Grown.CHANGED or not growth.gates:
+            return grown
+
+
 async def _extended(store: Store, growth: Growth) -> Grown:
     """What the store refuses once, it refuses always."""
     try:
@@ -72,14 +86,13 @@ async def _extended(store: Store, growth: Growth) -> Grown:
 
 
 def _require(grown: Grown, ctx: Context) -> None:
-    """A node that was to wait for the elements may have ended meanwhile: then it needs none."""
     match grown:
-        case Grown.GROWN | Grown.TARGET_GONE:
+        case Grown.GROWN:
             return
         case Grown.NOT_HELD:
             raise AttemptLost(ctx.job.id, ctx.fence)
         case Grown.OVER:
             raise Fail("its flow is over, or being cancelled")
-        case Grown.CHANGED:
+        case Grown.CHANGED | Grown.TARGET_GONE:
             raise Fail("other nodes of the flow have the names of elements")
     assert_never(grown)
