@@ -235,10 +235,10 @@ async def test_a_chain_of_skips_ends_at_once(scene: Scene) -> None:
     assert await scene.store.flows.errands(10) == []
 
 
-async def test_a_node_is_skipped_for_an_end_rather_than_for_a_skip_that_follows_from_it(
+async def test_a_node_that_was_skipped_for_no_bad_end_fails_by_a_skip_that_follows(
     scene: Scene,
 ) -> None:
-    """Which of the two counts decides whether the flow has failed."""
+    """In the order "good", "bad" the skips follow each other otherwise, and the flow ends alike."""
     graph: dict[str, Waits] = {
         "bad": [],
         "good": [],
@@ -250,9 +250,11 @@ async def test_a_node_is_skipped_for_an_end_rather_than_for_a_skip_that_follows_
     trip = await Trip.begin(scene, graph)
     await trip.end("bad", end=FAILED)
     await trip.end("good")  # skips "both" and "all" at once, and then "two", for a failure
+    assert (await trip.nodes())["all"].reason == "'good' is succeeded"
     await trip.end("other")
     assert {(await trip.states())[name] for name in ("both", "two", "all")} == {"skipped"}
-    assert (await trip.info()).state is FlowState.SUCCEEDED
+    assert (await trip.nodes())["all"].reason == "'two' is skipped"
+    assert (await trip.info()).state is FlowState.FAILED
 
 
 async def test_a_long_chain_of_skips_ends_in_bounded_bites(scene: Scene) -> None:

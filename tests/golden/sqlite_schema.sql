@@ -327,6 +327,7 @@ CREATE TABLE holdfast_node (
     name text not null,
     is_sink integer not null,
     is_bad integer not null default 0, -- skipped because another failed, expired or was cancelled
+    is_let_go integer not null default 0, -- cancelled because nobody needs it: its end counts for nothing where a node was skipped
     delay real,
     inputs text
 , edges text, is_unsettled integer not null default 0) without rowid;
@@ -483,6 +484,14 @@ CREATE TABLE holdfast_signal (
     taken_by text,
     at integer not null,
     primary key (job_id, n)
+) without rowid;
+
+CREATE TABLE holdfast_skipped_gate (
+    flow_id text not null,
+    job_id text not null,
+    n integer not null,
+    need integer not null,
+    primary key (flow_id, job_id, n)
 ) without rowid;
 
 CREATE TABLE holdfast_started (

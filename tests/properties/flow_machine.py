@@ -11,8 +11,9 @@ from hypothesis.stateful import Bundle, initialize, invariant, multiple, rule
 
 from holdfast.errors import StoreUnavailable
 from holdfast.flow.errands import CLOSED, MEANT, do_errand
-from holdfast.flow.graph import encode_graph
+from holdfast.flow.graph import Graph, encode_graph
 from holdfast.flow.ids import new_flow_id, new_node_id
+from holdfast.flow.losers import losers_of, skipped_behind
 from holdfast.flow.model import (
     ANY_END,
     FAILURE,
@@ -321,11 +322,23 @@ class FlowMachine(StoreMachine):
         for errand in self.do(self.store.flows.errands(1_000)):
             line = Line()
             line.refuse = {"done"} if dies else set()
+            self._let_go(errand)
             try:
                 self.do(do_errand(FlakyStore(self.store, line), errand))
             except StoreUnavailable:
                 assert dies
             self._after(errand)
+
+    def _let_go(self, errand: Errand) -> None:
+        twin = self.flows.flows.get(errand.flow)
+        if twin is None or errand.kind is not ErrandKind.LOSERS or errand.job is None:
+            return
+        graph = Graph(self.do(self.store.flows.graph(twin.id)))
+        nodes = self.do(self.store.flows.nodes(twin.id, 1_000))
+        states = {node.job_id: node.state for node in nodes}
+        losers = losers_of(graph, errand.job, states)
+        spared = skipped_behind(graph, losers, states)
+        twin.formulas.let_go |= {graph.names[job] for job in spared}
 
     def _after(self, errand: Errand) -> None:
         """Let the model follow: which nodes were meant, the errand says, and F7 what may not be."""

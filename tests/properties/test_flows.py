@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.clock import ManualClock
-from holdfast.flow.drift import drift_of
+from holdfast.flow.drift import circle_of, drift_of
 from holdfast.flow.errands import do_errand
 from holdfast.flow.graph import Graph
+from holdfast.flow.losers import losers_of, skipped_behind
 from holdfast.flow.model import (
     ANY_END,
     FAILURE,
@@ -33,6 +34,7 @@ from holdfast.flow.model import (
 )
 from holdfast.flow.reopening import plan_retry
 from holdfast.job.ends import Cancelled, DeadlinePassed, End, Skipped
+from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.store import Store
@@ -217,6 +219,8 @@ async def _errands(trip: Trip, model: FlowModel, *, all_end: bool = False) -> No
     while owed := await store.flows.errands(100):
         for errand in owed:
             before = dict(model.states)
+            if errand.kind == "losers" and errand.job is not None:
+                model.let_go |= await let_go_by(trip, errand.job)
             await do_errand(store, errand)
             states = {name: node.state for name, node in (await trip.nodes()).items()}
             gone = {name for name, state in states.items() if state is S.CANCELLED} - {
@@ -231,6 +235,13 @@ async def _errands(trip: Trip, model: FlowModel, *, all_end: bool = False) -> No
         live = [trip.ids[name] for name, state in model.states.items() if state not in ENDED]
         for job in await store.jobs.live(live):
             await store.jobs.finish([decide(job, Cancelled())])
+
+
+async def let_go_by(trip: Trip, met: JobId) -> set[str]:
+    graph = Graph(await trip.scene.store.flows.graph(trip.id))
+    states = {node.job_id: node.state for node in (await trip.nodes()).values()}
+    losers = losers_of(graph, met, states)
+    return {graph.names[job] for job in skipped_behind(graph, losers, states)}
 
 
 def _needed_by_others(model: FlowModel, gone: set[str]) -> set[str]:
@@ -257,6 +268,8 @@ async def _same(trip: Trip, model: FlowModel) -> None:
     for node in nodes.values():
         for gate in node.gates:
             assert gate.won + gate.lost + len(gate.edges) == gate.total
+    assert info.state not in FLOW_ENDED or info.failed == sum(map(model.is_bad, model.sinks))
     graph = Graph(await trip.scene.store.flows.graph(trip.id))
     assert drift_of(info, graph, list(nodes.values())) == []
+    assert circle_of(list(nodes.values())) == []
     assert await trip.scene.store.telemetry.recount() in ([], None)

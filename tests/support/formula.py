@@ -20,6 +20,10 @@ class FlowModel:
     graph: dict[str, Waits]
     states: dict[str, JobState] = field(default_factory=dict)
     bad: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
+    """Nodes that were skipped because of others: who skips itself has lost nothing."""
+    let_go: set[str] = field(default_factory=set)
+    """Losers of a race that a skipped node waited for."""
     flow: FlowState = FlowState.RUNNING
     cancel_asked: bool = False
     released: int = 0
@@ -76,6 +80,8 @@ class FlowModel:
         for name in again | wait:
             self.states[name] = S.READY if name in again else S.BLOCKED
         self.bad -= again | wait
+        self.let_go -= again | wait
+        self.skipped -= again | wait
         if self.flow in FLOW_ENDED:
             self.flow = FlowState.RUNNING
         self.cancel_asked = False
@@ -90,9 +96,13 @@ class FlowModel:
             for name, state, is_bad in moves:
                 self.states[name] = state
                 self.released += state is S.READY
+                if state is S.SKIPPED:
+                    self.skipped.add(name)
                 if is_bad:
                     self.bad.add(name)
         if self.flow not in FLOW_ENDED and not self.live:
+            while late := {name for name in self.states if self._failed_late(name)}:
+                self.bad |= late
             failed = sum(self.is_bad(name) for name in self.sinks)
             broke = bool({S.FAILED, S.EXPIRED} & set(self.states.values()))
             self.flow = state_at_end(failed, cancel_asked=self.cancel_asked, has_failure=broke)
@@ -108,13 +118,25 @@ class FlowModel:
         """Whether the formula of a node holds, by the ends of its upstreams."""
         return all(self.counted(gate)[0] >= gate.need for gate in self.gates(name))
 
-    def hopeless(self, name: str) -> Wanted | None:
-        """The gate because of which the formula can no longer be true, if there is one."""
+    def _failed_late(self, name: str) -> bool:
+        """Whether a node that was skipped for no bad end has lost to one after all. All nodes have
+        ended."""
+        if name not in self.skipped - self.bad:
+            return False
+        return any(
+            self.is_bad(one) and one not in self.let_go and not gate.wants & BITS[self.states[one]]
+            for gate in self.hopeless(name)
+            for one in gate.names
+        )
+
+    def hopeless(self, name: str) -> list[Wanted]:
+        """The gates because of which the formula can no longer be true."""
+        found = []
         for gate in self.gates(name):
             won, lost, _ = self.counted(gate)
             if lost > len(gate.names) - gate.need and won < gate.need:
-                return gate
-        return None
+                found.append(gate)
+        return found
 
     def counted(self, gate: Wanted) -> tuple[int, int, bool]:
         """How many upstreams won and lost, and whether one that lost ended badly."""
@@ -128,8 +150,9 @@ class FlowModel:
         for name, state in self.states.items():
             if state is not S.BLOCKED:
                 continue
-            if (gate := self.hopeless(name)) is not None:
-                moves.append((name, S.SKIPPED, self.counted(gate)[2]))
+            if hopeless := self.hopeless(name):
+                is_bad = any(self.counted(gate)[2] for gate in hopeless)
+                moves.append((name, S.SKIPPED, is_bad))
             elif self.is_true(name):
                 moves.append((name, S.READY, False))
         return moves

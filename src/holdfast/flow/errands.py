@@ -16,7 +16,7 @@ from holdfast.flow.calls import tell_of_end
 from holdfast.flow.graph import Graph
 from holdfast.flow.growing import MAP
 from holdfast.flow.ids import child_flow_id, watcher_id
-from holdfast.flow.losers import losers_of, winners_of
+from holdfast.flow.losers import losers_of, skipped_behind, winners_of
 from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowId, NodeInfo
 from holdfast.flow.parents import end_parent
 from holdfast.flow.undoing import undo_nodes, undo_steps
@@ -107,6 +107,8 @@ async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> bool:
     who = graph.names.get(met, met)
     reason = f"lost to {won}: {who!r} needs it no more"
     lost = losers_of(graph, met, states)
+    if spared := skipped_behind(graph, lost, states):
+        await store.flows.let_go(flow, sorted(spared))
     reached = await _cancel(store, lost, reason)
     makers = [job for job in lost if graph.nodes[graph.names[job]].task == MAP]
     return reached and not (makers and await store.jobs.live(makers))

@@ -9,7 +9,7 @@ again then, and looks past the nodes that were cancelled before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from holdfast.flow.drift import counted
 from holdfast.flow.graph import Graph
@@ -44,6 +44,14 @@ def losers_of(graph: Graph, met: JobId, states: Mapping[JobId, JobState]) -> set
         for edge in gate.edges
     }
     return _unneeded(graph, named, states)
+
+
+def skipped_behind(
+    graph: Graph, losers: Collection[JobId], states: Mapping[JobId, JobState]
+) -> set[JobId]:
+    """Those of the losers that a skipped node waited for. Their cancel is no failure of it."""
+    skipped = [job for job, state in states.items() if state is JobState.SKIPPED] if losers else []
+    return {upstream for job in skipped for upstream in graph.upstreams(job)} & set(losers)
 
 
 def _unneeded(

@@ -10,6 +10,7 @@ import pytest
 from holdfast.errors import SchemaTooNew, StoreError
 from holdfast.flow.ids import new_node_id
 from holdfast.flow.model import CloseWhat, FlowId
+from holdfast.job.ends import Skipped
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
 from holdfast.job.signal import NewSignal, SignalLimits
@@ -70,14 +71,17 @@ def measure(now: datetime) -> Measure:
 
 
 async def _some_flows(scene: Scene) -> None:
-    """One that waits, owes something and has something to settle; one that has ended; and one that
-    a job has called."""
+    """One that waits, owes something and has something to settle; one that has ended; one of which
+    a node was skipped and another let go; and one that a job has called."""
     graph: dict[str, Waits] = {"a": [], "b": [], "c": ["a"], "d": any_of("a", "b")}
     trip = await Trip.begin(scene, graph, unique_key="order:1")
     await trip.close(CloseWhat.BLOCKED)
     await scene.store.flows.pause([trip.id])
     await trip.end("a")
     await (await Trip.begin(scene, {"a": []})).end("a")
+    skipping = await Trip.begin(scene, {"a": [], "b": [], "c": ["a", "b"]})
+    await skipping.end("a", end=Skipped("no"))
+    await scene.store.flows.let_go(skipping.id, [skipping.ids["b"]])
     await scene.enqueue(queue="calls")
     [caller] = await scene.claim(1, "calls")
     flow = FlowId(new_node_id(FlowId(caller.id)))

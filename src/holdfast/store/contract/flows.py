@@ -67,8 +67,15 @@ class Flows(Protocol):
     were cancelled, or were skipped because of such an end. (An edge that is lost to an upstream
     that failed, expired or was cancelled, or to one that was skipped for that reason, makes its
     gate's skip count as bad; a lost edge whose upstream succeeded or skipped itself does not.)
-    The reason of a skip names an upstream whose edge was lost in the same step, of several the
-    first by name.
+    The reason of a skip names an upstream whose edge was lost in the same step, of several one that
+    ended badly if there is one, and of these the first by name.
+
+    The order of ends must not decide how a flow ends. A node may have been skipped before another
+    node that it waited for ends badly. So the end of the flow looks at all nodes that were skipped
+    and did not count as bad: one that has a gate which was never met, and an edge of that gate
+    which was lost to a bad end, counts as bad after all. That may make others bad in turn. The
+    reason then names the first such upstream by name. The ends of nodes that were `let_go` are left
+    out here.
 
     A flow with a `parent` is started by that job, which gets the tie `PARENT`. The end of the flow
     writes the errand `PARENT`, and a flow is not pruned before that is done. The end of the job,
@@ -156,6 +163,11 @@ class Flows(Protocol):
     async def settle(self, ids: Sequence[FlowId]) -> None:
         """Decide the edges whose upstream has ended and that nobody has decided yet, with all that
         follows: only a cascade that was cut off at `CASCADE_LIMIT` leaves any."""
+        ...
+
+    async def let_go(self, flow: FlowId, jobs: Sequence[JobId]) -> None:
+        """These nodes are about to be cancelled because nobody needs them any more. Their ends make
+        no node bad that has been skipped. A reopening takes that back."""
         ...
 
     async def done(self, errands: Sequence[str]) -> None:

@@ -135,6 +135,12 @@ class PostgresFlows(PostgresFlowReading):
 
         await self._locked(ids, work, None)
 
+    async def let_go(self, flow: FlowId, jobs: Sequence[JobId]) -> None:
+        async def work(session: Session) -> None:
+            await session.fetch("flows/let_go", flow, list(jobs))
+
+        await self._locked([flow], work, None)
+
     async def done(self, errands: Sequence[str]) -> None:
         if errands:
             await self._connections.fetch("flows/done", [*map(int, errands)])

@@ -26,6 +26,7 @@ class SealedFlows:
         self.reopen = flows.reopen
         self.errands = flows.errands
         self.settle = flows.settle
+        self.let_go = flows.let_go
         self.done = flows.done
         self.mend = flows.mend
         self.get = flows.get

@@ -104,6 +104,10 @@ class SqliteFlows(SqliteFlowReading):
     async def settle(self, ids: Sequence[FlowId]) -> None:
         await self._writer.write(lambda tx: settle_left_over(tx, ids) if ids else None)
 
+    async def let_go(self, flow: FlowId, jobs: Sequence[JobId]) -> None:
+        values = {"flow": flow, "ids": to_json(jobs)}
+        await self._writer.write(lambda tx: tx.run(script("flows/let_go"), values))
+
     async def done(self, errands: Sequence[str]) -> None:
         numbers = to_json(map(int, errands))
         await self._writer.write(lambda tx: tx.run(script("flows/done"), (numbers,)))
@@ -228,6 +232,7 @@ def _reopen(tx: Transaction, plan: Reopening, by: str | None) -> bool:
     tx.run(sql["no cancels"], (plan.flow,))
     tx.run(sql["drop outcome"], (ids,))
     tx.run(sql["not bad"], (ids,))
+    tx.run(sql["drop kept gates"], (plan.flow, to_json(again | removed)))
     counts = {"nodes": len(again), "removed": len(removed), "failed": bad}
     tx.run(sql["flow"], {"id": plan.flow, **counts})
     _revive(tx, [row for row in found if row[0] in again], frozenset(plan.blocked), by)

@@ -80,4 +80,6 @@ def skip(tx: Transaction, lost: Mapping[str, Lost]) -> None:
     leave(tx, JobState.BLOCKED, [row[0] for row in rows])
     tx.each(steps("jobs/finish")["end"], rows)
     tx.run(steps("jobs/finish")["drop deadlines"], (to_json(lost),))
+    if harmless := [job_id for job_id, one in lost.items() if not one.is_bad]:
+        tx.run(sql["keep gates"], (to_json(harmless),))
     tx.each(sql["mark bad"], [(job_id,) for job_id, one in lost.items() if one.is_bad])

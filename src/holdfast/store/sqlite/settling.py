@@ -213,6 +213,7 @@ def end_flows(tx: Transaction, flows: Iterable[Row]) -> None:
     for flow, bad, cancel_asked, keep, parent, finished_at in flows:
         if finished_at is not None:
             continue
+        bad += _failed_late(tx, flow)
         has_failure = bool(bad and tx.rows(sql["has failure"], (flow,))[0][0])
         state = state_at_end(bad, cancel_asked=bool(cancel_asked), has_failure=has_failure)
         kept = _keep(keep).get(state)
@@ -221,6 +222,23 @@ def end_flows(tx: Transaction, flows: Iterable[Row]) -> None:
         if parent is not None:
             owe(tx, FlowId(flow), ErrandKind.PARENT, JobId(parent))
     tx.each(sql["end"], rows)
+
+
+def _failed_late(tx: Transaction, flow: str) -> int:
+    """Nodes may have been skipped for no bad end while others that they waited for were live. Mark
+    those of which such a node has ended badly since. Returns how many of them are sinks."""
+    sql = steps("flows/settle")
+    if not tx.rows(sql["kept gates"], (flow,)):
+        return 0
+    late: dict[str, str] = dict(tx.rows(sql["late failures"], {"flow": flow}))
+    tx.run(sql["drop kept gates"], (flow,))
+    if not late:
+        return 0
+    tx.each(sql["mark bad"], [(job_id,) for job_id in late])
+    tx.each(sql["other reason"], [(because, job_id) for job_id, because in late.items()])
+    sinks = sum(bool(is_sink) for _, _, is_sink, _ in nodes_of(tx, late).values())
+    tx.run(sql["failed late"], {"flow": flow, "bad": sinks})
+    return sinks
 
 
 def orphan(tx: Transaction, parents: Iterable[JobId]) -> None:
@@ -243,7 +261,7 @@ def _decide(
     ids = to_json(ended)
     tx.run(sql["drop gates"], (ids,))
     counts: dict[tuple[str, int], list[int]] = {}
-    because: dict[tuple[str, int], str] = {}
+    because: dict[tuple[str, int], tuple[bool, str]] = {}
     for upstream, downstream, n, wants in tx.rows(sql["edges"], (ids,)):
         end, gate = ended[upstream], (downstream, n)
         counted = counts.setdefault(gate, [0, 0, 0])
@@ -252,7 +270,7 @@ def _decide(
         else:
             counted[1] += 1
             counted[2] = max(counted[2], int(end.is_bad))
-            said = why_lost(names[upstream], end.state)
+            said = (not end.is_bad, why_lost(names[upstream], end.state))
             because[gate] = min(because.get(gate, said), said)
     tx.each(
         sql["count"],
@@ -262,7 +280,8 @@ def _decide(
         ],
     )
     waiting = {job_id for job_id, _ in counts}
-    return _judge(tx, tx.rows(sql["judge"], (to_json(waiting),)), because)
+    gates = tx.rows(sql["judge"], (to_json(waiting),))
+    return _judge(tx, gates, {gate: said for gate, (_, said) in because.items()})
 
 
 def _judge(
@@ -279,7 +298,8 @@ def _judge(
     for job_id, n, flow, is_met, is_impossible, is_bad, losers, has_others in gates:
         if is_impossible:
             said = because.get((job_id, n), "a node that it needs has ended")
-            lost.setdefault(job_id, Lost(bool(is_bad), said))
+            if is_bad or job_id not in lost:
+                lost[job_id] = Lost(bool(is_bad), said)
         elif is_met:
             if has_others:
                 several.append((job_id, n))

@@ -177,6 +177,11 @@ class ValkeyFlows(ValkeyFlowReading):
         changed = {flow.decode() for answer in answers for flow in answer or ()}
         return [flow for flow in dict.fromkeys(ids) if flow in changed]
 
+    async def let_go(self, flow: FlowId, jobs: Sequence[JobId]) -> None:
+        key = self._connections.key(self._connections.partition_of(flow), f"let-go:{flow}")
+        if jobs:
+            await self._connections.command("ZADD", key, *(x for job in jobs for x in (0, job)))
+
     async def errands(self, limit: int, after: str | None = None) -> list[Errand]:
         start = "-" if after is None else f"({after}"
         reads = [

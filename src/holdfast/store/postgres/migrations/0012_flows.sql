@@ -39,6 +39,7 @@ create table {{schema}}.flow_graph (
 -- 32 × the number of its gate + the ends that win. Nobody takes edges away when they are decided: an edge counts
 -- if its gate is there when the node ends, and a new gate never gets a number that an old edge names.
 -- `is_unsettled`: it has ended, and its end is not counted yet.
+-- `is_let_go`: it is cancelled because nobody needs it, so its end counts for nothing where a node was skipped.
 create table {{schema}}.node (
     job_id uuid primary key,
     flow_id uuid not null,
@@ -46,6 +47,7 @@ create table {{schema}}.node (
     is_sink boolean not null,
     is_bad boolean not null default false,
     is_unsettled boolean not null default false,
+    is_let_go boolean not null default false,
     delay float8,
     inputs text,
     behind uuid[],
@@ -67,6 +69,16 @@ create table {{schema}}.gate (
     is_bad boolean not null default false,
     losers text collate "C" not null,
     primary key (job_id, n)
+);
+
+-- The gates that were not met of nodes that were skipped for no bad end. What they wait for may still end badly: the end
+-- of the flow looks, and empties this.
+create table {{schema}}.skipped_gate (
+    flow_id uuid not null,
+    job_id uuid not null,
+    n bigint not null,
+    need int not null,
+    primary key (flow_id, job_id, n)
 );
 
 create table {{schema}}.errand (
@@ -155,6 +167,70 @@ begin
         where job_id = any (array(select upstream from mine)) and state = 'succeeded';
 end $$;
 
+-- Nodes may have been skipped for no bad end while others that they waited for were live. This marks those of which
+-- such a node has ended badly since, and counts the sinks among them. The flows have no live node, and are locked.
+create function {{schema}}.fail_late(flows uuid[]) returns void language plpgsql
+set enable_nestloop = off set enable_mergejoin = off set enable_seqscan = off set enable_bitmapscan = off
+set jit = off set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    with recursive kept as materialized (
+        delete from {{schema}}.skipped_gate where flow_id = any (flows)
+        returning flow_id, job_id, n, need
+    ),
+    behind as materialized (
+        select node.job_id as upstream, node.name, node.is_bad, node.is_let_go, kept.job_id, kept.n, kept.need, edge.wants
+        from (
+            select job_id, name, is_bad, is_let_go, unnest(behind) as behind, unnest(wants) as wants
+            from {{schema}}.node where flow_id = any (array(select flow_id from kept))
+        ) as node
+        cross join lateral (select node.wants >> 5 as n, node.wants) as edge
+        join kept on kept.job_id = node.behind and kept.n = edge.n
+    ),
+    ended as materialized (
+        select job_id, state from {{schema}}.outcome
+        where job_id = any (array(select upstream from behind))
+    ),
+    edge as materialized (
+        select behind.*, ended.state,
+            wants & case ended.state when 'succeeded' then 1 when 'failed' then 2 when 'cancelled' then 4
+                when 'expired' then 8 else 16 end <> 0 as wins
+        from behind join ended on ended.job_id = behind.upstream
+    ),
+    impossible as materialized (
+        select job_id, n from edge group by job_id, n having count(*) filter (where wins) < max(need)
+    ),
+    lost as materialized (
+        select edge.* from edge
+        join impossible on impossible.job_id = edge.job_id and impossible.n = edge.n
+        where not edge.wins and not edge.is_let_go
+    ),
+    bad (job_id) as (
+        select upstream from lost
+        where state in ('failed', 'expired', 'cancelled') or (state = 'skipped' and is_bad)
+        union
+        select lost.job_id from bad join lost on lost.upstream = bad.job_id
+    ),
+    verdict as materialized (
+        select lost.job_id, min(format('''%s'' is %s', lost.name, lost.state)) as because
+        from lost join bad on bad.job_id = lost.upstream group by lost.job_id
+    ),
+    told as (
+        update {{schema}}.outcome set reason = verdict.because from verdict
+        where outcome.job_id = any (array(select job_id from verdict)) and outcome.job_id = verdict.job_id
+    ),
+    marked as (
+        update {{schema}}.node set is_bad = true where job_id = any (array(select job_id from verdict))
+        returning flow_id, is_sink
+    ),
+    tally as (
+        select flow_id, count(*) as failed from marked where is_sink group by flow_id
+    )
+    update {{schema}}.flow set failed = flow.failed + tally.failed from tally
+    where flow.id = any (flows) and flow.id = tally.flow_id;
+end $$;
+
 -- What the end of nodes does to their flows. The flows are locked.
 --
 -- Rounds: the edges of all nodes that ended are counted at their gates; nodes whose gates are all met
@@ -225,7 +301,10 @@ begin
             select edge.job_id, edge.wants >> 5 as n, count(*) filter (where wins) as won,
                 count(*) filter (where not wins) as lost,
                 bool_or(not wins and edge.is_bad) as is_bad,
-                min(format('''%s'' is %s', edge.name, edge.state)) filter (where not wins) as because
+                coalesce(
+                    min(format('''%s'' is %s', edge.name, edge.state)) filter (where not wins and edge.is_bad),
+                    min(format('''%s'' is %s', edge.name, edge.state)) filter (where not wins)
+                ) as because
             from (
                 select unnest(behind) as job_id, unnest(wants) as wants, name, state, is_new, is_bad, bit from over
             ) as edge
@@ -325,11 +404,19 @@ begin
         end if;
 
         exit when found.skipped is null;
-        delete from {{schema}}.gate where job_id = any (found.skipped);
         with verdict as materialized (
             select distinct on (job_id) job_id, because, is_bad
             from unnest(found.skipped, found.numbers, found.reasons, found.bads) as given (job_id, n, because, is_bad)
-            order by job_id, n
+            order by job_id, is_bad desc, n
+        ),
+        no_gates as (
+            delete from {{schema}}.gate where job_id = any (found.skipped)
+            returning flow_id, job_id, n, need
+        ),
+        kept_gates as (
+            insert into {{schema}}.skipped_gate (flow_id, job_id, n, need)
+            select * from no_gates
+            where job_id in (select job_id from verdict where not is_bad)
         ),
         gone as (
             delete from {{schema}}.blocked where job_id = any (found.skipped)
@@ -387,6 +474,10 @@ begin
         end if;
     end loop;
     if quiet <> '{}' then
+        if exists (select from {{schema}}.skipped_gate where flow_id = any (quiet)) then
+            perform {{schema}}.fail_late(array(
+                select id from {{schema}}.flow where id = any (quiet) and open = 0 and finished_at is null));
+        end if;
         with closed as (
             update {{schema}}.flow
             set state = over.state, finished_at = now,

@@ -37,6 +37,7 @@ create table holdfast_node (
     name text not null,
     is_sink integer not null,
     is_bad integer not null default 0, -- skipped because another failed, expired or was cancelled
+    is_let_go integer not null default 0, -- cancelled because nobody needs it: its end counts for nothing where a node was skipped
     delay real,
     inputs text
 ) without rowid;
@@ -66,6 +67,16 @@ create table holdfast_edge (
     primary key (upstream, downstream, n)
 ) without rowid;
 create index holdfast_edge_downstream on holdfast_edge (downstream, n);
+
+-- The gates that were not met of nodes that were skipped for no bad end. What they wait for may still end badly: the end
+-- of the flow looks, and empties this.
+create table holdfast_skipped_gate (
+    flow_id text not null,
+    job_id text not null,
+    n integer not null,
+    need integer not null,
+    primary key (flow_id, job_id, n)
+) without rowid;
 
 create table holdfast_errand (
     id integer primary key autoincrement,

@@ -16,14 +16,14 @@ with wanted as materialized (
     group by id
 ),
 ended as materialized (
-    select outcome.*, node.is_sink, node.is_bad, node.is_unsettled, wanted.waits, wanted.goes
+    select outcome.*, node.is_sink, node.is_bad, node.is_let_go, node.is_unsettled, wanted.waits, wanted.goes
     from wanted
     cross join lateral (
         select job_id, state, queue, priority, task, attempts, fence, ties
         from {{schema}}.outcome where outcome.job_id = wanted.id limit 1
     ) as outcome
     cross join lateral (
-        select is_sink, is_bad, is_unsettled from {{schema}}.node
+        select is_sink, is_bad, is_let_go, is_unsettled from {{schema}}.node
         where node.job_id = wanted.id and node.flow_id = $3::uuid limit 1
     ) as node
 ),
@@ -82,9 +82,13 @@ gone as (
 no_gates as (
     delete from {{schema}}.gate where job_id = any (array(select waiting.id from waiting cross join allowed))
 ),
+no_kept_gates as (
+    delete from {{schema}}.skipped_gate
+    where flow_id = (select id from allowed) and job_id = any (array(select job_id from ended))
+),
 not_bad as (
-    update {{schema}}.node set is_bad = false, is_unsettled = false
-    where job_id = any (array(select job_id from again where is_bad or is_unsettled))
+    update {{schema}}.node set is_bad = false, is_let_go = false, is_unsettled = false
+    where job_id = any (array(select job_id from again where is_bad or is_let_go or is_unsettled))
 ),
 no_deadline as (
     delete from {{schema}}.deadline where job_id = any (array(select job_id from again))

@@ -31,8 +31,12 @@ delete from holdfast_errand where flow_id = ? and kind in ('losers', 'close')
 delete from holdfast_outcome where job_id in (select value from json_each(?))
 
 -- name: not bad
-update holdfast_node set is_bad = 0, is_unsettled = 0
+update holdfast_node set is_bad = 0, is_let_go = 0, is_unsettled = 0
 where job_id in (select value from json_each(?))
+
+-- name: drop kept gates
+delete from holdfast_skipped_gate
+where flow_id = ? and job_id in (select value from json_each(?))
 
 -- name: jobs
 select o.job_id, j.unique_key, o.ties, o.queue, o.task, o.state

@@ -112,6 +112,57 @@ from json_each(?) as wanted
 cross join holdfast_blocked as b on b.job_id = wanted.value
 cross join holdfast_node as n on n.job_id = b.job_id
 
+-- name: keep gates
+insert into holdfast_skipped_gate (flow_id, job_id, n, need)
+select flow_id, job_id, n, need from holdfast_gate
+where job_id in (select value from json_each(?)) and won < need
+
+-- name: kept gates
+select 1 from holdfast_skipped_gate where flow_id = ? limit 1
+
+-- name: late failures
+-- The skipped nodes of a flow without live nodes that ended badly after all, each with the first bad end by name.
+with recursive edge as materialized (
+    select g.job_id, g.n, g.need, n.job_id as upstream, n.name, n.is_bad, n.is_let_go, o.state,
+        e.value & case o.state when 'succeeded' then 1 when 'failed' then 2 when 'cancelled' then 4
+            when 'expired' then 8 else 16 end <> 0 as wins
+    from holdfast_node as n
+    cross join json_each(n.edges) as e
+    cross join holdfast_skipped_gate as g
+        on g.flow_id = n.flow_id and g.job_id = e.key and g.n = e.value >> 5
+    cross join holdfast_outcome as o on o.job_id = n.job_id
+    where n.flow_id = :flow and exists (
+        select 1 from holdfast_node as one
+        cross join holdfast_outcome as o on o.job_id = one.job_id
+        where one.flow_id = :flow and o.state in ('failed', 'expired', 'cancelled')
+    )
+),
+lost as materialized (
+    select e.* from edge as e
+    join (
+        select job_id, n from edge group by job_id, n having sum(wins) < max(need)
+    ) as impossible on impossible.job_id = e.job_id and impossible.n = e.n
+    where not e.wins and not e.is_let_go
+),
+bad (job_id) as (
+    select upstream from lost
+    where state in ('failed', 'expired', 'cancelled') or (state = 'skipped' and is_bad)
+    union
+    select lost.job_id from bad join lost on lost.upstream = bad.job_id
+)
+select lost.job_id, min('''' || lost.name || ''' is ' || lost.state)
+from lost join bad on bad.job_id = lost.upstream
+group by lost.job_id
+
+-- name: drop kept gates
+delete from holdfast_skipped_gate where flow_id = ?
+
+-- name: other reason
+update holdfast_outcome set reason = ? where job_id = ?
+
+-- name: failed late
+update holdfast_flow set failed = failed + :bad where id = :flow
+
 -- name: mark bad
 update holdfast_node set is_bad = 1 where job_id = ?
 

@@ -45,8 +45,9 @@ end
 replace_gates(blocked, gates_of)
 flush_and_judge(blocked)
 if row[FLOW_OPEN] == 0 and not row[FLOW_FINISHED_AT] then
-    end_flow(flow, row)
+    finish_flow(flow)
     keep_flow(flow)
+    keep_nodes()
     flush()
 end
 return 1

@@ -39,7 +39,7 @@ local function forget(flow)
     local row = flow_row(flow)
     if row then
         put('flows:' .. row[FLOW_STATE], flow, false)
-        for _, kind in ipairs({':f:', ':fg:', ':unsettled:'}) do
+        for _, kind in ipairs({':f:', ':fg:', ':unsettled:', ':skipped:', ':let-go:'}) do
             removed[#removed + 1] = partition .. kind .. flow
         end
         if row[FLOW_PARENT] then

@@ -72,11 +72,18 @@ local function are_as_planned()
     return true
 end
 
+-- Its edges count by its next end.
+local function forget_end(id)
+    for _, kept in ipairs({'unsettled:', 'skipped:', 'let-go:'}) do
+        put(kept .. flow, id, false)
+    end
+end
+
 -- Edges may go on to name the nodes that go: their ids are never used again.
 local function remove_nodes()
     for _, id in ipairs(gone) do
         put('fn:' .. flow, node_name(node_rows[id][NODE_ROW_NAME], id), false)
-        put('unsettled:' .. flow, id, false)
+        forget_end(id)
         remove_node(id, 'deleted')
         nodes[id], node_rows[id] = nil, nil
     end
@@ -102,7 +109,7 @@ local function reopen()
         if nodes[id] then
             nodes[id][NODE_IS_BAD], nodes_changed[id] = false, true
         end
-        put('unsettled:' .. flow, id, false) -- its edges count by its next end
+        forget_end(id)
         tell(id, seen(records[id]), 'requeued', by, records[id][STATE])
         revive(id, records[id], gates_of[id] and 'blocked' or 'ready', arrive(n % 65536))
     end

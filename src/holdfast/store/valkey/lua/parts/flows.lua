@@ -56,17 +56,16 @@ do
         return row and row[FLOW_STATE]
     end
 
-    -- Take a node that has ended from the live nodes of its flow. `is_bad`: it was a sink and ended badly.
+    -- Take a node that has ended from the live nodes of its flow. `is_bad`: it was a sink and ended badly. Answers
+    -- whether there is such a flow, and whether it is to be ended now.
     function count_down(id, is_bad)
         local row = heads[id] or flow_row(id)
-        if row then
-            row[FLOW_OPEN] = row[FLOW_OPEN] - 1
-            row[FLOW_FAILED] = row[FLOW_FAILED] + (is_bad and 1 or 0)
-            if row[FLOW_OPEN] == 0 and not flow_row(id)[FLOW_FINISHED_AT] then
-                end_flow(id, flow_row(id))
-            end
+        if not row then
+            return false
         end
-        return row
+        row[FLOW_OPEN] = row[FLOW_OPEN] - 1
+        row[FLOW_FAILED] = row[FLOW_FAILED] + (is_bad and 1 or 0)
+        return true, row[FLOW_OPEN] == 0 and not flow_row(id)[FLOW_FINISHED_AT]
     end
 
     function keep_flow(id)

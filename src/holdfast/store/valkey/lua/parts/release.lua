@@ -12,7 +12,7 @@
 --
 -- Nearly all ends lead to releases of nodes without a delay or limits. What else they lead to is made when it is first
 -- needed (`beyond`, in cascade.lua).
-local judge, decide, release_ended
+local judge, decide, release_ended, finish_flow
 
 do
     local because = {} -- node, serial number of a gate → the upstreams that edges were lost to
@@ -55,7 +55,8 @@ do
         return blocked_texts[id] or records[id] and records[id][STATE] == 'blocked'
     end
 
-    -- Drop the gates that are met. Answers where an impossible gate is, if there is one.
+    -- Drop the gates that are met. Answers where an impossible gate is, if there is one: of several one that was lost
+    -- to a bad end, if there is one.
     local function drop_met(id)
         local node, kept, impossible = nodes[id], NODE_WIDTH, nil
         for at = NODE_WIDTH, last_gate(node), GATE_WIDTH do
@@ -67,7 +68,9 @@ do
                 for n = 1, kept < at and GATE_WIDTH or 0 do
                     node[kept + n] = node[at + n]
                 end
-                impossible = impossible or (is_impossible(node, kept) and kept)
+                if is_impossible(node, kept) and not (impossible and node[impossible + GATE_IS_BAD]) then
+                    impossible = node[kept + GATE_IS_BAD] and kept or impossible or kept
+                end
                 kept = kept + GATE_WIDTH
             end
         end
@@ -119,13 +122,25 @@ do
         end
     end
 
+    -- End a flow that has no live node left. The caller keeps the row. `skipped:<flow>` has its nodes that were skipped
+    -- for no bad end.
+    function finish_flow(id)
+        local row, skips = flow_row(id), 'skipped:' .. id
+        if sorted[skips] or redis.call('EXISTS', partition .. ':' .. skips) == 1 then
+            beyond.fail_late(id, row)
+        end
+        end_flow(id, row)
+    end
+
     -- Take these ended nodes from the live nodes of their flows.
     local function count_all_down(ids)
         for n = 1, #ids do
             local id, node = ids[n], node_rows[ids[n]]
             local flow = node[NODE_ROW_FLOW]
-            if count_down(flow, node[NODE_ROW_IS_SINK] and is_bad_end(id)) then
-                touched[flow] = true
+            local is_there, is_over = count_down(flow, node[NODE_ROW_IS_SINK] and is_bad_end(id))
+            touched[flow] = is_there or nil
+            if is_over then
+                finish_flow(flow)
             end
         end
     end
