@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from holdfast.errors import StoreError, StoreUnavailable, WorkerStalled
+from holdfast.errors import RowRefused, StoreError, StoreUnavailable, WorkerStalled
 from holdfast.events import Event, Events
 from holdfast.job.ends import WorkerLost
 from holdfast.job.outcome import decide
@@ -15,9 +16,11 @@ from holdfast.job.policy import Policy
 from holdfast.job.record import Claimed, Live, times_taken
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
+from holdfast.job.transition import Transition
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.service import ScheduleService
 from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.worker.worker import Worker
@@ -434,3 +437,25 @@ async def test_claims_stop_while_too_many_ends_are_unwritten(flaky: Store, line:
         line.release()
         await worker.drain()
         assert (await shop.get(worker_woken)).state is JobState.SUCCEEDED
+
+
+async def test_a_job_whose_end_could_not_be_written_goes_back_as_one_that_has_begun(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has run, so it gives back nothing that only a job may which has not begun."""
+    finish, handed_back = store.jobs.finish, list[Transition]()
+
+    async def fine() -> None: ...
+
+    async def spoilt(ends: Sequence[Transition]) -> list[Verdict]:
+        handed_back.extend(end for end in ends if end.to is JobState.READY)
+        if not handed_back:
+            raise RowRefused("no end of this job can be written")
+        return await finish(ends)
+
+    monkeypatch.setattr(store.jobs, "finish", spoilt)
+    shop = Shop(store, fine)
+    job_id = await shop.enqueue(fine)
+    async with shop.worker(lease=30):
+        await shop.until(job_id, lambda job: job.ended)
+    assert [(end.id, end.begun) for end in handed_back] == [(job_id, True)]

@@ -182,8 +182,7 @@ class Finisher:
                 await self._write(batch)
             except Exception as error:  # noqa: BLE001 - a defect of ours must not end all writing
                 self._events.error("finisher.flush_failed", error=repr(error))
-                self.past.give_up(batch)
-                self.on_given_up()
+                self._give_up(batch)
             self._flying, self._flying_since = (), math.inf
             if self._permits_of:
                 unwritten = {end.id for end in self.kept()}
@@ -246,8 +245,7 @@ class Finisher:
             self.counters.dropped += 1
             self.listeners.forget(transition)
             self._sleeps.forget(batch)
-            self.past.give_up(batch)
-            self.on_given_up()
+            self._give_up(batch)
             return
         await self._write([unwritable(transition, error)])
 
@@ -273,6 +271,12 @@ class Finisher:
         counters.ended += ended
         self.past.keep(batch)
         self.listeners.tell(batch, verdicts)
+
+    def _give_up(self, batch: Sequence[Transition]) -> None:
+        for end in batch:
+            if end.begun:
+                self.past.give_up(end.id, end.fence)
+        self.on_given_up()
 
     def _hold(self, transition: Transition) -> None:
         """Write this end again later. Its handler left the transaction open in which it had ended

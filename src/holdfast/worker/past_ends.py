@@ -40,9 +40,10 @@ class PastEnds:
             self._ends -= len(oldest)
             self._bytes -= its_size
 
-    def give_up(self, batch: Sequence[Transition]) -> None:
-        """These ends could not be written at all, and would fail again."""
-        self._given_up += [(end.id, end.fence) for end in batch]
+    def give_up(self, job_id: JobId, fence: int) -> None:
+        """This attempt has run, and no end of it will be written: the end could not be written at
+        all, or the store said that the attempt is another worker's."""
+        self._given_up.append((job_id, fence))
 
     def attempts(self) -> Attempts:
         """The attempts that this worker has run, with the end to write again, if there is one."""

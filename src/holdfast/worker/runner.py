@@ -215,7 +215,7 @@ class Runner:
         if not attempt.stuck:
             self._permits.ended(job.queue, attempt.begun)
         if transition is None:
-            self.discarded += 1
+            self._discard(attempt)
         else:
             if attempt.taken is not None:
                 self._finisher.taken.expect(attempt.taken)
@@ -228,6 +228,11 @@ class Runner:
             attempt.error = None  # its frames hold the attempt: neither would be freed
         if not self.running:
             self.quiet.set()
+
+    def _discard(self, attempt: Attempt) -> None:
+        self.discarded += 1
+        if attempt.begun:
+            self._finisher.past.give_up(attempt.job.id, attempt.job.fence)
 
     def _report(self, attempt: Attempt, transition: Transition) -> None:
         """Tell of what is unusual about the end. A job that succeeds without steps that it had
