@@ -15,6 +15,7 @@ from holdfast.job.step import StepRecord
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.records import ProgressReport
 from holdfast.store.contract.workers import Held
+from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.conformance.builders import LONG, RAISED, RETURNED, Scene, new_job
 from tests.conformance.limiting import limited, through
@@ -132,6 +133,18 @@ async def test_a_program_that_began_on_an_empty_server_goes_over_to_the_older_st
             proxy.lead_to(server.url)
             assert await new.jobs.count(JobFilter()) == {JobState.READY: 1}
         assert await old.jobs.count(JobFilter()) == {JobState.READY: 1}
+
+
+async def test_a_store_that_is_opened_again_is_the_one_that_is_there_then(
+    server: ThrowawayValkey, place: str
+) -> None:
+    store = open_store(place)
+    for _ in range(2):
+        await store.open()
+        await store.jobs.insert([new_job()])
+        assert await store.jobs.count(JobFilter()) == {JobState.READY: 1}
+        await store.close()
+        server.clear(place)
 
 
 async def test_a_store_that_was_lost_begins_again_when_programs_are_started_again(

@@ -95,7 +95,11 @@ class ValkeyStore:
         self.health: Health = ValkeyHealth(self._connections, self._schema)
 
     async def open(self) -> None:
-        """Connect, refuse a server that may forget jobs, and record the layout in a new store."""
+        """Connect, refuse a server that may forget jobs, and record the layout in a new store. A
+        program that closes its store and opens it again takes what it finds then, as at its start;
+        a sibling takes no other store than the one that it is a sibling of."""
+        if not (self._is_sibling or self._connections.is_open):
+            self._connections.marks.forget()
         await self._connections.open()
         try:
             await self._read_settings()
