@@ -8,11 +8,20 @@ import pytest
 
 from holdfast.flow.errands import do_errand
 from holdfast.flow.graph import Graph
-from holdfast.flow.model import CASCADE_LIMIT, FlowState
+from holdfast.flow.growing import (
+    ELEMENTS_AT_ONCE,
+    Join,
+    JoinCondition,
+    MapPlan,
+    apart,
+    growths,
+)
+from holdfast.flow.model import CASCADE_LIMIT, FlowState, Grown
 from holdfast.flow.reopening import plan_retry
 from holdfast.job.ends import Cancelled, DeadlinePassed, End, Skipped
 from holdfast.job.outcome import decide
-from tests.conformance.builders import FAILED, RETURNED, Scene
+from holdfast.job.policy import Policy, encode_policy
+from tests.conformance.builders import FAILED, QUEUE, RETURNED, TASK, Scene
 from tests.support.flows import Trip, Waits, any_of, ended, failed, quorum
 
 CANCELLED, SKIPPED = Cancelled("not wanted"), Skipped("nothing to do")
@@ -206,3 +215,41 @@ async def do_errands(scene: Scene) -> None:
     while owed := await scene.store.flows.errands(10):
         for errand in owed:
             await do_errand(scene.store, errand)
+
+
+@pytest.mark.parametrize("early", [0, 1, 2], ids=["no bite", "one bite", "both bites"])
+async def test_elements_that_are_made_when_their_join_is_skipped_count_alike(
+    scene: Scene, early: int
+) -> None:
+    """A node `s` skips itself before, between and after the two bites of a map. Two nodes wait for
+    all elements, and one for half of them: what failed is too little to keep that from running."""
+    joins = ("join", "share", "any")
+    graph: dict[str, Waits] = {"map": [], "s": [], **{name: ["map", "s"] for name in joins}}
+    trip = await Trip.begin(scene, {**graph, "last": ["join"]})
+    await trip.claim()
+    by = await scene.live(trip.ids["map"])
+    told = (
+        Join(trip.ids["join"]),
+        Join(trip.ids["share"], share=0.25),
+        Join(trip.ids["any"], wait=JoinCondition.END),
+    )
+    plan = MapPlan("map", TASK, QUEUE, encode_policy(Policy()), "{}", "n", joins=told)
+    items = [str(n) for n in range(ELEMENTS_AT_ONCE + 2)]
+    made = list(growths(plan, items, trip.id, by.id, by.fence))
+    for n, growth in enumerate(made):
+        if n == early:
+            await trip.end("s", end=SKIPPED)
+        [how] = await scene.store.flows.extend([growth])
+        for part in apart(growth) if how is Grown.TARGET_GONE else ():
+            assert await scene.store.flows.extend([part, part]) == [Grown.GROWN] * 2
+    nodes = await trip.nodes()
+    last = f"map[{len(items) - 1}]"
+    trip.ids |= {name: node.job_id for name, node in nodes.items()}
+    await trip.end(last, end=FAILED)
+    left = [name for name, state in (await trip.states()).items() if state == "running"]
+    await trip.end(*left)
+    info, nodes = await trip.info(), await trip.nodes()
+    assert (info.state, info.open, info.failed) == (FlowState.FAILED, 0, 1)
+    assert nodes["join"].reason == f"'{last}' is failed"
+    assert nodes["share"].reason == nodes["any"].reason == "'s' is skipped"
+    assert nodes["last"].reason == "'join' is skipped"

@@ -263,7 +263,7 @@ class Grown(StrEnum):
     GROWN = "grown"
     NOT_HELD = "not held"  # `by` does not run with that fence
     OVER = "over"  # the flow has ended, or is being cancelled, or is not there
-    TARGET_GONE = "target gone"  # a node that was to get a gate is not blocked any more
+    TARGET_GONE = "target gone"  # a node that was to get a gate neither waits nor can fail late
     CHANGED = "changed"  # nobody has looked for cycles in the graph as it is now
 
 

@@ -190,7 +190,7 @@ class PostgresFlows(PostgresFlowReading):
         if targets and len(await session.fetch("flows/targets", left.flow, [*targets])) < len(
             targets
         ):
-            return Grown.TARGET_GONE
+            return Grown.TARGET_GONE if left.nodes else await self._extend_skipped(session, left)
         [(epoch,)] = await session.fetch("flows/grow", left.flow, len(left.nodes))
         added, first = Added(), first_gate(epoch)
         added.add_nodes(left.flow, left.nodes, first)
@@ -200,6 +200,23 @@ class PostgresFlows(PostgresFlowReading):
         await add(session, self._connections, left.nodes, added)
         if added.gates:
             await self._count(session, left.flow, added, first)
+        return Grown.GROWN
+
+    async def _extend_skipped(self, session: Session, growth: Growth) -> Grown:
+        """Keep gates of skipped nodes for the end of the flow, which looks at all their edges."""
+        targets = [*growth.gates]
+        if len(await session.fetch("flows/skipped", growth.flow, targets)) < len(targets):
+            return Grown.TARGET_GONE
+        [(epoch,)] = await session.fetch("flows/grow", growth.flow, 0)
+        added = Added()
+        for job, gates in growth.gates.items():
+            added.add_gates(growth.flow, job, gates, first_gate(epoch))
+        kept = [(job, n, need) for job, n, _, need, *_ in added.gates]
+        added.gates = []
+        added.graphs.append((growth.flow, growth.graph))
+        await added.write(session)
+        columns = [list(column) for column in zip(*kept, strict=True)]
+        await session.fetch("flows/keep_gates", growth.flow, *columns)
         return Grown.GROWN
 
     async def _count(

@@ -31,7 +31,7 @@ from holdfast.store.contract.flows import Started
 from holdfast.store.sqlite import happenings
 from holdfast.store.sqlite.elements import add_elements
 from holdfast.store.sqlite.flow_reading import SqliteFlowReading
-from holdfast.store.sqlite.graphs import grow, replace_gates, write_flows
+from holdfast.store.sqlite.graphs import grow, keep_gates, replace_gates, write_flows
 from holdfast.store.sqlite.happenings import NewHappening
 from holdfast.store.sqlite.joining import borrowed_writer
 from holdfast.store.sqlite.places import Narrow, line_up, wait_untimed
@@ -180,9 +180,18 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
     if growth.epoch not in (None, state[1]) or is_unchecked(growth, left):
         return Grown.CHANGED
     if not _are_blocked(tx, left.flow, set(left.gates) - {node.job.id for node in left.nodes}):
-        return Grown.TARGET_GONE
+        return Grown.TARGET_GONE if left.nodes else _extend_skipped(tx, left)
     epoch = _note_growth(tx, left, len(left.nodes))
     grow(tx, left.flow, epoch, left.nodes, left.gates)
+    return Grown.GROWN
+
+
+def _extend_skipped(tx: Transaction, growth: Growth) -> Grown:
+    """Keep gates of skipped nodes for the end of the flow."""
+    values = (to_json(growth.gates), growth.flow)
+    if len(tx.rows(steps("flows/extend")["skipped"], values)) < len(growth.gates):
+        return Grown.TARGET_GONE
+    keep_gates(tx, growth.flow, _note_growth(tx, growth, 0), growth.gates)
     return Grown.GROWN
 
 

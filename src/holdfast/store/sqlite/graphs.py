@@ -80,10 +80,13 @@ class Wiring:
 
     def write(self, tx: Transaction) -> None:
         """Write the gates, and the edges of nodes that are there already."""
-        sql = steps("flows/start")
-        tx.fill(sql["gate"], self.gates)
+        tx.fill(steps("flows/start")["gate"], self.gates)
+        self.write_edges(tx)
+
+    def write_edges(self, tx: Transaction) -> None:
         if self.edges:
-            tx.each(sql["edges"], [(",".join(some), job) for job, some in self.edges.items()])
+            edges = [(",".join(some), job) for job, some in self.edges.items()]
+            tx.each(steps("flows/start")["edges"], edges)
 
 
 def write_flows(tx: Transaction, flows: Sequence[NewFlow]) -> None:
@@ -128,6 +131,16 @@ def grow(tx: Transaction, flow: FlowId, epoch: int, nodes: Sequence[NewNode], ga
     wiring.write(tx)
     if wiring.gates:
         judge(tx, (*new, *gates), wiring.because)
+
+
+def keep_gates(tx: Transaction, flow: FlowId, epoch: int, gates: Gates) -> None:
+    """Keep gates of skipped nodes. The end of the flow looks at all their edges."""
+    wiring = Wiring({}, {})
+    for job, some in gates.items():
+        wiring.add(flow, job, some, first_gate(epoch))
+    wiring.write_edges(tx)
+    kept = [(flow, job, n, need) for job, n, _, need, *_ in wiring.gates]
+    tx.each(steps("flows/settle")["keep gate"], kept)
 
 
 def replace_gates(tx: Transaction, flow: FlowId, gates: Gates) -> None:

@@ -27,6 +27,9 @@ upstreams as (
             on again.behind = old.behind
         where again.behind is null or exists (
             select from {{schema}}.gate where gate.job_id = old.behind and gate.n = old.wants / 32
+        ) or exists (
+            select from {{schema}}.skipped_gate as kept
+            where kept.flow_id = node.flow_id and kept.job_id = old.behind and kept.n = old.wants / 32
         )
     )
     from edges

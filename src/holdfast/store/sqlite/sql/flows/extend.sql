@@ -19,6 +19,13 @@ from json_each(?) as wanted
 cross join holdfast_blocked as b on b.job_id = wanted.value
 cross join holdfast_node as n on n.job_id = b.job_id and n.flow_id = ?
 
+-- name: skipped
+-- those of these jobs that are nodes of this flow which were skipped for no bad end
+select o.job_id
+from json_each(?) as wanted
+cross join holdfast_outcome as o on o.job_id = wanted.value and o.state = 'skipped'
+cross join holdfast_node as n on n.job_id = o.job_id and n.flow_id = ? and not n.is_bad
+
 -- name: grown
 update holdfast_flow set total = total + :nodes, open = open + :nodes, epoch = epoch + 1 where id = :id
 returning epoch

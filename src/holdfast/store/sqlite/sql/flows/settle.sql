@@ -117,6 +117,9 @@ insert into holdfast_skipped_gate (flow_id, job_id, n, need)
 select flow_id, job_id, n, need from holdfast_gate
 where job_id in (select value from json_each(?)) and won < need
 
+-- name: keep gate
+insert into holdfast_skipped_gate (flow_id, job_id, n, need) values (?, ?, ?, ?)
+
 -- name: kept gates
 select 1 from holdfast_skipped_gate where flow_id = ? limit 1
 

@@ -66,6 +66,17 @@ local function are_blocked()
     return true
 end
 
+-- Whether there are gates alone, for nodes that were skipped for no bad end: their gates count when the flow ends.
+local function are_skipped()
+    for _, id in ipairs(targets()) do
+        local is_skipped = records[id] and records[id][STATE] == 'skipped'
+        if not (is_skipped and nodes[id] and nodes[id][NODE_FLOW] == flow and not nodes[id][NODE_IS_BAD]) then
+            return false
+        end
+    end
+    return #added[NEW_NODES_NAMES] == 0
+end
+
 -- The flow has so many nodes more.
 local function note_growth(count_added)
     row[FLOW_TOTAL], row[FLOW_OPEN] = row[FLOW_TOTAL] + count_added, row[FLOW_OPEN] + count_added
@@ -112,7 +123,7 @@ elseif has_grown_before() then
     return 'grown'
 elseif given[GROWTH_EPOCH] and given[GROWTH_EPOCH] ~= row[FLOW_EPOCH] then
     return 'changed'
-elseif not are_blocked() then
+elseif not are_blocked() and not are_skipped() then
     return 'target gone'
 end
 add()
