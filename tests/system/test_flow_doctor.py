@@ -10,7 +10,10 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.events import Event
 from holdfast.flow.model import FlowState, Grown
+from holdfast.flow.undoing import _ranks
+from holdfast.flow.whole_flow import WholeFlow
 from holdfast.insights.actions import Action, Noun, Verb
+from holdfast.insights.causes import chain_of
 from holdfast.insights.diagnosis import OK, PROBLEM, Diagnosis
 from holdfast.insights.doctor import examine
 from holdfast.job.ends import Cancelled
@@ -121,6 +124,17 @@ async def test_the_doctor_names_nodes_that_wait_for_each_other(trip: Trip) -> No
     }
     [well] = await examined(trip)
     assert well.severity is OK
+
+
+async def test_a_flow_whose_nodes_waited_for_each_other_is_explained_and_undone(trip: Trip) -> None:
+    store = trip.scene.store
+    [by] = await store.jobs.live([trip.ids["b"]])
+    assert await store.flows.extend([grown(trip, by, {"e": ["d"]}, c=["e"])]) == [Grown.GROWN]
+    await trip.end("b", end=Cancelled())
+    assert (await trip.info()).state is FlowState.CANCELLED
+    whole = await WholeFlow.read(store, await trip.info())
+    assert [node.name for node in chain_of(whole, trip.ids["c"])] == ["e", "d", "c"]
+    assert _ranks(whole.graph).keys() == set(trip.ids.values())
 
 
 async def goes_on(trip: Trip) -> None:

@@ -89,15 +89,18 @@ async def undo_nodes(store: Store, flow: FlowId) -> None:
 
 def _ranks(graph: Graph) -> dict[JobId, int]:
     """How long the longest way to each node is: of two that ended at one instant, the node that
-    waited for the other ended later."""
+    waited for the other ended later. Of nodes that wait for each other, which only somebody who
+    writes past the workers can add, any may be the first."""
     ranks: dict[JobId, int] = {}
+    seen: set[JobId] = set()
     ahead = list(graph.names)
     while ahead:
+        seen.add(ahead[-1])
         upstreams = graph.upstreams(ahead[-1])
-        if unknown := [one for one in upstreams if one not in ranks]:
+        if unknown := [one for one in upstreams if one not in seen]:
             ahead += unknown
         else:
-            ranks[ahead.pop()] = 1 + max((ranks[one] for one in upstreams), default=0)
+            ranks[ahead.pop()] = 1 + max((ranks.get(one, 0) for one in upstreams), default=0)
     return ranks
 
 

@@ -37,17 +37,17 @@ _RANK = {
 def chain_of(whole: WholeFlow, job: JobId) -> list[NodeInfo]:
     """The nodes that decided the end of this one, the nearest first. The last is where it began: a
     node that failed, was cancelled, succeeded though others waited for its failure, or skipped
-    itself. Empty for a node that decided its own end."""
+    itself. Empty for a node that decided its own end. Nodes that wait for each other, which only
+    somebody who writes past the workers can add, are named once."""
     chain: list[NodeInfo] = []
     cause = _cause(whole, job)
-    while cause is not None:
+    while cause is not None and cause not in chain:
         chain.append(cause)
         cause = _cause(whole, cause.job_id)
     return chain
 
 
 def _cause(whole: WholeFlow, job: JobId) -> NodeInfo | None:
-    """The graph has no circle, so a chain of causes ends."""
     node = whole.nodes.get(job)
     if node is None or node.state is not JobState.SKIPPED:
         return None
