@@ -22,8 +22,11 @@ _encoder = msgspec.json.Encoder()
 
 
 def map_handler(store: Store) -> Handler:
-    async def make_elements(ctx: Context, plan: dict[str, Any], items: list[Any]) -> MapResult:
-        """Add a node for each element to the flow of this job; returns how many there are."""
+    async def make_elements(ctx: Context, plan: dict[str, Any], items: Any) -> MapResult:
+        """Add a node for each element to the flow of this job; returns how many there are. What is
+        no list is one for no worker, so the job does not wait for another worker."""
+        if not isinstance(items, list):
+            raise Fail(f"a map takes a list, got {type(items).__name__}")
         if len(items) > MOST_ELEMENTS:
             raise Fail(f"a map takes at most {MOST_ELEMENTS} elements, got {len(items)}")
         read = msgspec.convert(plan, MapPlan)
