@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from holdfast.client.client import Client
 from holdfast.errors import HoldfastError
-from holdfast.flow.growing import MAP
 from holdfast.flow.model import FlowState, NodeInfo
 from holdfast.job.state import ENDED
 from tests.support.flow_log import Act, ActKind
@@ -81,10 +80,8 @@ class Operators:
                 await self._do(kind, number, again, *names)
 
     def _names(self, nodes: list[NodeInfo]) -> list[str]:
-        """None, for all that failed, or some that have ended. A node that is named runs with the
-        results that are there: a map without its list would wait for a worker that can read it."""
-        own = [node for node in nodes if is_own(node) and node.task != MAP]
-        ended = [node.name for node in own if node.state in ENDED]
+        """None, for all that failed, or some that have ended."""
+        ended = [node.name for node in nodes if node.state in ENDED and is_own(node)]
         count = self.chance.choice([0, 1, 1, 2])
         return self.chance.sample(ended, min(count, len(ended)))
 

@@ -243,7 +243,8 @@ class Judge:
 
     def may_have_failed(self, name: str, node: Node, spec: Spec | None) -> bool:
         if spec is not None and spec.kind == "map":
-            return self.log.may_be_cancelled(name, END)  # nothing can be added any more
+            # nothing can be added any more, or an operator has let it run without its list
+            return self.log.may_be_cancelled(name, END) or self.was_named(name, END)
         if spec is not None and spec.kind == "child":
             return any(run.how(END) == "fail" for run in self.log.parts(name))
         return self.last_end(name, node) == "fail"
