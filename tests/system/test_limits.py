@@ -525,6 +525,40 @@ def test_a_queue_without_a_total_is_not_shown_as_a_limit_that_stops_it(desk: Des
     assert "no job of it begins" not in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "queue"),
+        ("list", "tenant", "queue"),
+        ("show", "queue"),
+        ("set", "queue", "--most", "5"),
+        ("set", "queue", "--most", "5", "--create"),
+        ("set", "queue", "--key", "default", "--inherit"),
+        ("top-up", "queue", "5"),
+        ("reset", "queue"),
+        ("drain", "queue", "--for", "1m"),
+        ("retire", "queue"),
+    ],
+    ids=" ".join,
+)
+def test_every_command_says_of_totals_that_queues_are_tuned(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    desk.seed(seeded)
+    desk.on_store("queues", "tune", "default", "--max-running", "3")
+    answer = desk.on_store("limits", *words)
+    assert answer.code != 0
+    assert "holdfast queues tune" in answer.err
+    assert "there is no limit" not in answer.err
+    assert "has no total" not in answer.err + answer.out
+
+
+def test_the_total_of_one_queue_is_shown_as_a_limit(desk: Desk) -> None:
+    desk.seed(seeded)
+    desk.on_store("queues", "tune", "default", "--max-running", "3")
+    assert "3 at once" in desk.on_store("limits", "show", "queue", "--key", "default").out
+
+
 def test_a_program_without_a_loop_asks_and_changes_limits() -> None:
     app = App("sqlite://")
     app.sync.limits.set("tenant", most=3, create=True)

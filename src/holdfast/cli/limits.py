@@ -19,6 +19,7 @@ from holdfast.cli.output import complain
 from holdfast.cli.program import limits_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.client import Client
+from holdfast.job.passing import QUEUE_LIMIT
 from holdfast.limits.model import BucketInfo
 
 BUCKETS_LOOKED_AT = 20_000
@@ -27,12 +28,18 @@ BUCKETS_PAGE = 1_000
 HOLDERS_SHOWN = 20
 ACTS_SHOWN = 10
 KEYS_NAMED = 5
+OF_QUEUES = (
+    f"{QUEUE_LIMIT!r} is no limit, but counts the running jobs of each queue: "
+    "'holdfast queues tune QUEUE --max-running N' sets its total, "
+    f"and 'holdfast limits show {QUEUE_LIMIT} --key QUEUE' shows it"
+)
 
 
 @limits_group.command("list")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 async def list_limits(session: CommandSession, names: tuple[str, ...]) -> None:
     """List limits, with what they count and hold up: all, or those named."""
+    _refuse_totals(*names)
     async with session.client() as client:
         limits = await client.limits.all(*names)
         for name in names:
@@ -53,6 +60,12 @@ async def _some_buckets(client: Client, limit: str) -> list[BucketInfo]:
     return found
 
 
+def _refuse_totals(*names: str) -> None:
+    """Totals of queues are counted as limits are, and no command on limits changes them."""
+    if QUEUE_LIMIT in names:
+        raise UsageProblem(OF_QUEUES)
+
+
 def _require_one(name: str, found: bool) -> None:
     if not found:
         raise UsageProblem(f"there is no limit {name!r}: see 'holdfast limits list'")
@@ -63,6 +76,8 @@ def _require_one(name: str, found: bool) -> None:
 @click.option("--key", help="Which key; without, the bucket without a key.")
 async def show_limit(session: CommandSession, name: str, key: str | None) -> None:
     """Show one bucket: what it counts, who holds it, when it opens, and who changed it."""
+    if not key:
+        _refuse_totals(name)
     async with session.client() as client:
         limits, which = client.limits, key or ""
         bucket = await limits.get(name, which)
@@ -94,6 +109,7 @@ async def set_limit(
     session: CommandSession, name: str, key: str | None, inherit: bool, create: bool, **given: Any
 ) -> None:
     """Change a limit, or one key of it. It counts at once; what runs goes on."""
+    _refuse_totals(name)
     changes = {
         option: _value(option, value) for option, value in given.items() if value is not None
     }
@@ -168,6 +184,7 @@ async def weigh_key(session: CommandSession, key: str, weight: str) -> None:
 @click.option("--key", default="", help="Which key; without, the bucket without a key.")
 async def top_up_limit(session: CommandSession, name: str, amount: int, key: str) -> None:
     """Let so much more be spent of a budget in its period; less after --, as in -- -500."""
+    _refuse_totals(name)
     async with session.client() as client:
         bucket = await client.limits.top_up(name, amount, key=key, by=session.by)
         await _warn_of_keys(client, name, key)
@@ -179,6 +196,7 @@ async def top_up_limit(session: CommandSession, name: str, amount: int, key: str
 @click.option("--key", default="", help="Which key; without, the bucket without a key.")
 async def reset_limit(session: CommandSession, name: str, key: str) -> None:
     """Let a budget forget what was spent in its period, or a rate what has begun."""
+    _refuse_totals(name)
     async with session.client() as client:
         bucket = await client.limits.reset(name, key=key, by=session.by)
         await _warn_of_keys(client, name, key)
@@ -191,6 +209,7 @@ async def reset_limit(session: CommandSession, name: str, key: str) -> None:
 @click.option("--for", "seconds", required=True, metavar="TIME", help="30, 15m, 2h; 0 opens it.")
 async def drain_limit(session: CommandSession, name: str, key: str, seconds: str) -> None:
     """Let nothing begin through a bucket for a while."""
+    _refuse_totals(name)
     async with session.client() as client:
         bucket = await client.limits.drain(name, wait("--for", seconds), key=key, by=session.by)
         await _warn_of_keys(client, name, key)
@@ -201,6 +220,7 @@ async def drain_limit(session: CommandSession, name: str, key: str, seconds: str
 @click.argument("name")
 async def retire_limit(session: CommandSession, name: str) -> None:
     """Let a limit hold nothing up any more. A worker whose code defines it brings it back."""
+    _refuse_totals(name)
     async with session.client() as client:
         _require_one(name, bool(await client.limits.all(name)))
         await client.limits.retire(name, by=session.by)
