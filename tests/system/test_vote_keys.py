@@ -19,7 +19,7 @@ from holdfast.events import Events
 from holdfast.job.ends import Reclaimed
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
-from holdfast.job.signal import NewSignal
+from holdfast.job.signal import NewSignal, Sent, SignalLimits
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.vote import Invited
@@ -387,3 +387,76 @@ async def test_rotation_under_load_where_the_workers_forget_the_old_key_too_earl
         rotating.taking = BOTH
         await rotating.vote(*FOUR)
         await rotating.granted()
+
+
+async def test_no_vote_is_sent_again_where_the_workers_of_the_job_share_no_key(
+    live_store: Store,
+) -> None:
+    """Each copy would wake the job in vain, and take a place of the signals that it may have."""
+    shop = Shop(live_store, one_of_three)
+    job = await asked_of(shop, one_of_three, NEW)
+    for who in ("ann", "bob"):
+        await answer(live_store, job, who, keys=OLD)
+    async with shop.worker(signing_keys=NEW) as worker:
+        await worker.drain()
+        await told_keys(live_store, "k2")
+        before = (await shop.get(job)).fence
+        for _ in range(3):
+            assert await send_provable(live_store, OLD) == 0
+            await worker.drain()
+        assert (await shop.get(job)).fence == before, "nothing woke it"
+    async with shop.worker(signing_keys=BOTH) as worker:
+        await told_keys(live_store, "k2", "k1")
+        assert await send_provable(live_store, OLD) == 2, "other workers are there"
+        await worker.drain()
+    assert (await shop.get(job)).result == [True, False, ["ann", "bob"]]
+
+
+async def test_workers_that_cannot_run_the_job_need_no_key(live_store: Store) -> None:
+    """One serves another queue, one lacks the task, and one takes only other jobs."""
+    shop, others = Shop(live_store, one_of_one), Shop(live_store, all_of_three)
+    job = await asked_of(shop, one_of_one)
+    await answer(live_store, job, "ann", keys=BOTH)
+    async with AsyncExitStack() as stack:
+        able = await stack.enter_async_context(shop.worker(signing_keys=OLD))
+        await able.drain()
+        await told_keys(live_store, "k1")
+        await stack.enter_async_context(shop.worker({"mail": 1}))
+        await stack.enter_async_context(others.worker())
+        await stack.enter_async_context(shop.worker(labels=("gpu",), only=("gpu",)))
+        assert await send_provable(live_store, BOTH) == 1
+        await able.drain()
+    assert (await shop.get(job)).result == [True, False, ["ann"]]
+
+
+async def test_a_vote_is_sent_again_a_few_times_where_a_key_has_an_id_of_another(
+    live_store: Store,
+) -> None:
+    """The ids of keys do not tell that these two differ. The person can answer all the same."""
+    namesake = Keyring.of_text(generate_key("k2"))
+    shop = Shop(live_store, one_of_one)
+    job = await asked_of(shop, one_of_one, namesake)
+    await answer(live_store, job, "ann", keys=NEW)
+    async with shop.worker(signing_keys=namesake) as worker:
+        await worker.drain()
+        await told_keys(live_store, "k2")
+        sent = []
+        for _ in range(5):
+            sent.append(await send_provable(live_store, NEW))
+            await worker.drain()
+        assert sent == [1, 1, 0, 0, 0]
+        await answer(live_store, job, "ann", keys=namesake)
+        await worker.drain()
+    assert (await shop.get(job)).result == [True, False, ["ann"]]
+
+
+async def test_a_person_can_answer_a_job_that_can_take_no_more_signals(live_store: Store) -> None:
+    shop = Shop(live_store, one_of_one)
+    job = await asked_of(shop, one_of_one)
+    most = SignalLimits()
+    notes = [NewSignal(job, "note", "1", f"note {n}") for n in range(most.number)]
+    assert set(await live_store.signals.send(notes, most)) == {Sent.KEPT}
+    assert await live_store.signals.send([NewSignal(job, "note", "1", "more")], most) == [Sent.FULL]
+    await answer(live_store, job, "ann")
+    await shop.drain(signing_keys=OLD)
+    assert (await shop.get(job)).result == [True, False, ["ann"]]

@@ -43,7 +43,9 @@ TOLD_SECONDS = 1.0
 """How often tokens are told that nobody has signed."""
 LONGEST_NOTE = 2_000
 NO_KEYS = "set here as where the people were asked, such as by HOLDFAST_SIGNING_KEYS"
-LIMITS = SignalLimits()
+LIMITS = SignalLimits(number=2 * SignalLimits().number, size=2 * SignalLimits().size)
+"""Twice what anything else may take that is sent to a job, so that it keeps nobody from answering:
+neither other signals nor votes that workers have signed anew."""
 WHY = {
     Sent.UNKNOWN: "the store has no such job",
     Sent.ENDED: "the job has ended",

@@ -105,20 +105,24 @@ def noted(before: Note | None, fence: int, code: str, worker: str, limit: float,
     return Note(since, fence, times + 1, limit, tried)
 
 
+def able(job: OfQueue, workers: Iterable[WorkerInfo], labels: Iterable[str]) -> list[WorkerInfo]:
+    """The live workers that could claim the job, which requires these labels."""
+    return [
+        worker
+        for worker in workers
+        if worker.available
+        and job.task in worker.tasks
+        and worker.serves(job.queue)
+        and worker.can_do(labels)
+    ]
+
+
 def may_read(
     job: OfQueue, workers: Iterable[WorkerInfo], labels: Iterable[str], tried: Collection[str]
 ) -> list[WorkerInfo]:
     """The live workers that could claim the job and run other code than those that tried. A worker
     that has not said yet which code it runs may be one."""
-    return [
-        worker
-        for worker in workers
-        if worker.available
-        and worker.facts.code not in tried
-        and job.task in worker.tasks
-        and worker.serves(job.queue)
-        and worker.can_do(labels)
-    ]
+    return [one for one in able(job, workers, labels) if one.facts.code not in tried]
 
 
 async def labels_of(store: Store, jobs: Sequence[OfQueue]) -> dict[JobId, frozenset[str]]:

@@ -3,8 +3,13 @@
 A vote may be signed with a key that the worker of the job lacks: the program that takes answers got
 a new key first, or the workers lost an old one. The vote stays in the store, and the job waits for
 the next answer of the person. A worker that has the key finds the vote here. It sends what it could
-prove as that next answer, signed with a key that all live workers have. If they have none in common
-the job may go to a worker that lacks the key again; then a later pass sends it once more.
+prove as that next answer, signed with a key that all live workers have which can run the job. If
+they have none in common, it sends nothing: the job would wake, and might find a worker that lacks
+the key again. A later pass sees that other workers are there. If nobody can run the job, its next
+worker is not known, so the first key is tried.
+
+An answer that is sent may be in vain all the same: a worker may come meanwhile, or have another key
+of the same id. So there are `MOST_COPIES` of a vote with one key.
 
 Keys come with new workers, so the first pass of a worker reads all waits. Each later pass reads
 some hundred waits, and the next one continues behind them. A pass that sends something is followed
@@ -13,23 +18,49 @@ by one that reads all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.background.counters import Swept
 from holdfast.background.reconciler import Reconciler
+from holdfast.fleet.reading import able, labels_of
 from holdfast.job.ids import JobId
 from holdfast.job.signal import NewSignal, Recalled, Sent, SignalLimits, SignalWait
-from holdfast.job.vote import Invited, Vote, cast_votes, closing_step, read_vote_signal
+from holdfast.job.vote import (
+    Invited,
+    Vote,
+    cast_votes,
+    closing_step,
+    read_ballot,
+    read_vote_signal,
+)
 from holdfast.store.contract.signals import wait_cursor
 
 if TYPE_CHECKING:
     from holdfast.encryption.signing import Signer
 
 LIMITS = SignalLimits()
+MOST_COPIES = 3
+"""How many answers of a person may say the same by one key; the answer of the person is the first.
+"""
 _TAKEN = frozenset({Sent.KEPT, Sent.WOKE})
 _NOTHING = Recalled([], [])
+
+
+class _Provable(NamedTuple):
+    """The newest vote of a person that this worker can prove, whom the job has asked again.
+    `signal` carries the next answer. `copies`: how many answers have this vote, by their keys."""
+
+    asked: Invited
+    signal: str
+    vote: Vote
+    copies: Mapping[str, int]
+
+    @property
+    def job(self) -> JobId:
+        return JobId(self.asked.job)
 
 
 class VotesReconciler(Reconciler):
@@ -69,51 +100,70 @@ class VotesReconciler(Reconciler):
         asked = list(_asked_again(waits))
         if not asked:
             return Swept()
-        found = await self.store.steps.recall(list({job: None for job, *_ in asked}))
+        found = await self.store.steps.recall(list({JobId(one.job): None for one, _ in asked}))
         proven = [
-            (job, signal, one, vote)
-            for job, signal, one in asked
-            if (vote := _newest_proven(signer, one, found.get(job, _NOTHING))) is not None
+            provable
+            for one, signal in asked
+            if (provable := _provable(signer, one, signal, found.get(JobId(one.job), _NOTHING)))
         ]
         if not proven:
             return Swept()
         from holdfast.encryption.signing import key_of_vote
 
-        kid = await self._shared_key()
+        shared = await self._shared_keys(list({one.job: None for one in proven}))
         signals = [
             NewSignal(
-                job,
-                signal,
-                signer.ballot(one, vote, kid),
-                key_of_vote(signal),
-                before=closing_step(one.wait),
+                one.job,
+                one.signal,
+                signer.ballot(one.asked, one.vote, kid),
+                key_of_vote(one.signal),
+                before=closing_step(one.asked.wait),
             )
-            for job, signal, one, vote in proven
+            for one in proven
+            if (kid := _key_of(one, shared.get(one.job, ()))) is not None
         ]
-        sent = await self.store.signals.send(signals, LIMITS)
+        sent = await self.store.signals.send(signals, LIMITS) if signals else []
         taken = sum(one in _TAKEN for one in sent)
-        return Swept(found=len(sent), mended=taken, refused=len(sent) - taken)
+        skipped = len(proven) - len(sent)
+        return Swept(found=len(proven), mended=taken, refused=len(sent) - taken, skipped=skipped)
 
-    async def _shared_key(self) -> str | None:
-        """A key of this worker that all live workers have."""
+    async def _shared_keys(self, ids: Sequence[JobId]) -> dict[JobId, list[str]]:
+        """The keys of this worker that all live workers have which can run the job, in the order of
+        this worker."""
         workers = await self.store.workers.find()
-        rings = [set(worker.facts.signing_keys) for worker in workers if worker.alive]
+        jobs = await self.store.jobs.get(ids)
+        labels = await labels_of(self.store, jobs)
         own = self.options.signing_keys or ()
-        return next((kid for kid in own if all(kid in ring for ring in rings)), None)
+        shared = {}
+        for job in jobs:
+            rings = [set(one.facts.signing_keys) for one in able(job, workers, labels[job.id])]
+            shared[job.id] = [kid for kid in own if all(kid in ring for ring in rings)]
+        return shared
 
 
-def _asked_again(waits: Sequence[SignalWait]) -> Iterator[tuple[JobId, str, Invited]]:
+def _asked_again(waits: Sequence[SignalWait]) -> Iterator[tuple[Invited, str]]:
     """Whom jobs have asked again, each with the signal that carries their next answer."""
     for wait in waits:
         name = read_vote_signal(wait.signal)
         if name is not None and name.n > 1:
-            yield wait.id, wait.signal, Invited(wait.id, name.wait, name.who)
+            yield Invited(wait.id, name.wait, name.who), wait.signal
 
 
-def _newest_proven(signer: Signer, asked: Invited, found: Recalled) -> Vote | None:
-    votes = [
-        signer.vote(asked, cast.text)
+def _provable(signer: Signer, asked: Invited, signal: str, found: Recalled) -> _Provable | None:
+    ballots = [
+        ballot
         for cast in cast_votes(found.steps, found.signals)
         if (cast.name.wait, cast.name.who) == (asked.wait, asked.who)
+        and signer.vote(asked, cast.text) is not None
+        and (ballot := read_ballot(cast.text)) is not None
     ]
-    return max((vote for vote in votes if vote is not None), key=lambda vote: vote.at, default=None)
+    newest = max((ballot.vote for ballot in ballots), key=lambda vote: vote.at, default=None)
+    if newest is None:
+        return None
+    copies = Counter(ballot.kid for ballot in ballots if ballot.vote == newest)
+    return _Provable(asked, signal, newest, copies)
+
+
+def _key_of(one: _Provable, shared: Sequence[str]) -> str | None:
+    """The key to sign with: the first of these that has not been tried often enough."""
+    return next((kid for kid in shared if one.copies.get(kid, 0) < MOST_COPIES), None)
