@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -22,9 +22,11 @@ class CallCodec(Protocol):
         """The JSON object `{parameter: value}` to store."""
         ...
 
-    def encode_some(self, known: Mapping[str, Any], holed: Mapping[str, Any]) -> str:
+    def encode_some(
+        self, known: Mapping[str, Any], holed: Mapping[str, Any], later: Collection[str] = ()
+    ) -> str:
         """The JSON object of a call some of whose values are still to come. Those that are known
-        are proven to fit; the others have holes, and are not."""
+        are proven to fit; the others have holes, or are left out (`later`), and are not."""
         ...
 
     def check(self, text: str) -> None:
@@ -60,7 +62,9 @@ class UntypedCalls:
             raise BadArguments(self._task, NO_NAN)
         return told_apart(text.decode())
 
-    def encode_some(self, known: Mapping[str, Any], holed: Mapping[str, Any]) -> str:
+    def encode_some(
+        self, known: Mapping[str, Any], holed: Mapping[str, Any], later: Collection[str] = ()
+    ) -> str:
         return self.encode((), {**known, **holed})
 
     def some(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,10 +20,17 @@ def lost_in(sent: Struct, arrived: Struct, adapters: Mapping[str, Adapter]) -> s
     arrived: a tuple arrives as a list, and some classes compare by identity."""
     for name, value in passed(sent).items():
         came = getattr(arrived, name)
-        show = adapters[name].plain if name in adapters else plain
-        if value != came and (found := loss(show(value), show(came))):
-            advice = NO_NAN if has_nan(show(value)) else "pass or annotate its real type"
-            return f"parameter {name!r}: {found}: {advice}"
+        if value != came and (lost := lost_value(name, value, came, adapters.get(name))):
+            return lost
+    return None
+
+
+def lost_value(name: str, value: Any, came: Any, adapter: Adapter | None) -> str | None:
+    """How this argument would arrive changed, or None."""
+    show = adapter.plain if adapter else plain
+    if found := loss(show(value), show(came)):
+        advice = NO_NAN if has_nan(show(value)) else "pass or annotate its real type"
+        return f"parameter {name!r}: {found}: {advice}"
     return None
 
 
@@ -31,15 +38,19 @@ def blamed(sent: Struct, exc: Exception, adapters: Mapping[str, Adapter]) -> str
     """Name the parameter behind a failed write or read."""
     fields = passed(sent)
     for name, value in fields.items():
-        adapter = adapters.get(name)
-        try:
-            adapter.write(value) if adapter else ENCODER.encode(value)
-            lost = has_nan(adapter.plain(value) if adapter else plain(value))
-        except Exception as cause:  # noqa: BLE001 - the user's code, and reported below
-            return f"parameter {name!r}: {unwritable(cause)}"
-        if lost:
-            return f"parameter {name!r}: {NO_NAN}"
+        if (found := blamed_value(name, value, adapters.get(name))) is not None:
+            return found
     return misplaced(str(exc), fields)
+
+
+def blamed_value(name: str, value: Any, adapter: Adapter | None) -> str | None:
+    """Why this argument has no JSON form, or None."""
+    try:
+        adapter.write(value) if adapter else ENCODER.encode(value)
+        lost = has_nan(adapter.plain(value) if adapter else plain(value))
+    except Exception as cause:  # noqa: BLE001 - the user's code, and told to the caller
+        return f"parameter {name!r}: {unwritable(cause)}"
+    return f"parameter {name!r}: {NO_NAN}" if lost else None
 
 
 def misfit(known: Mapping[str, Parameter], text: str | bytes, exc: Exception, advice: str) -> str:

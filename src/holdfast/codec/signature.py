@@ -25,8 +25,8 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from holdfast.codec.messages import CHANGED, unwritable
-from holdfast.codec.misfits import blamed, lost_in, misfit
+from holdfast.codec.messages import CHANGED, clean, unwritable
+from holdfast.codec.misfits import blamed, blamed_value, lost_in, lost_value, misfit
 from holdfast.codec.parameters import FilledIn, find_filled_in, is_required, resolve
 from holdfast.codec.results import Misfit, ResultType
 from holdfast.codec.structs import (
@@ -114,27 +114,38 @@ class Signature:
             raise BadArguments(self.task, lost)
         return text.decode()
 
-    def encode_some(self, known: Mapping[str, Any], holed: Mapping[str, Any]) -> str:
+    def encode_some(
+        self, known: Mapping[str, Any], holed: Mapping[str, Any], later: Collection[str] = ()
+    ) -> str:
         """The JSON object of a call some of whose values are still to come. A value that is known
-        is proven to read back; one with holes is written as it is."""
+        is proven to read back; one with holes is written as it is. The parameters in `later` are
+        left out, and no other one may be missing."""
         written: dict[str, Raw] = {}
         for name, value in known.items():
-            written[name] = Raw(self._written(name, value))
+            written[name] = Raw(self.encode_one(name, value))
         for name, value in holed.items():
             if name not in self.parameters.parameters:
                 raise BadArguments(self.task, f"it takes no {name!r}: it takes {self.parameters}")
             written[name] = Raw(ENCODER.encode(value))
+        required = [p.name for p in self.parameters.parameters.values() if is_required(p)]
+        if missing := [one for one in required if one not in written and one not in later]:
+            names = ", ".join(map(repr, missing))
+            raise BadArguments(self.task, f"no value for {names}: it takes {self.parameters}")
         return ENCODER.encode(written).decode()
 
-    def _written(self, name: str, value: Any) -> bytes:
+    def encode_one(self, name: str, value: Any) -> bytes:
         """One argument as JSON, proven to read back."""
         adapter = self._adapters.get(name)
         try:
             text = adapter.write(value) if adapter else ENCODER.encode(value)
-            (adapter.read if adapter else self._reader_of(name))(text)
+            came = (adapter.read if adapter else self._reader_of(name))(text)
+            lost = None if came == value else lost_value(name, value, came, adapter)
         except Exception as exc:
             # Any exception: serializers and validators are the user's code.
-            raise BadArguments(self.task, f"parameter {name!r}: {unwritable(exc)}") from exc
+            problem = blamed_value(name, value, adapter) or f"parameter {name!r}: {clean(str(exc))}"
+            raise BadArguments(self.task, problem) from exc
+        if lost:
+            raise BadArguments(self.task, lost)
         return text
 
     def _reader_of(self, name: str) -> Callable[[bytes], Any]:

@@ -14,13 +14,18 @@ import msgspec
 
 from holdfast.codec.calls import ENCODER
 from holdfast.declaring.approvals import approval_args
-from holdfast.declaring.arguments import encoded, may_have_outputs, outputs_in, without_first
+from holdfast.declaring.arguments import (
+    elements,
+    encoded,
+    may_have_outputs,
+    outputs_in,
+    without_first,
+)
 from holdfast.declaring.nodes import (
     CollectorNode,
     MapNode,
     Node,
     NodeGroup,
-    Output,
 )
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions, Seconds
@@ -34,7 +39,6 @@ from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.line_rule import LineRule
 from holdfast.job.record import NewJob
-from holdfast.job.text import describe
 from holdfast.job.ties import Tie
 from holdfast.job.vote import Approval
 from holdfast.task import Task
@@ -71,7 +75,7 @@ class FlowBuilder:
         self._nodes: dict[Node[Any], None] = {}
         self._numbered: dict[str, tuple[int, str, Node[Any]]] = {}
         self._plans: dict[Node[Any], MapPlan] = {}
-        self._over: dict[Node[Any], Any] = {}
+        self._over: dict[Node[Any], list[msgspec.Raw] | None] = {}
         self._named: dict[Node[Any], frozenset[str]] = {}
         self._defaults = NO_DEFAULTS
 
@@ -101,7 +105,8 @@ class FlowBuilder:
         if outputs_in(arguments):
             problem = "only the list of a map may be the output of another node"
             raise BadArguments(task.name, problem)
-        node: MapNode[R] = self._new(MapNode, task, encoded(task, arguments, (), partly=True))
+        given = elements(task, over, items)
+        node: MapNode[R] = self._new(MapNode, task, encoded(task, arguments, (), over=over))
         job = node.job
         self._plans[node] = MapPlan(
             node.name,
@@ -115,8 +120,9 @@ class FlowBuilder:
             costs=job.costs,
             weight=job.weight,
         )
-        self._over[node] = items
-        node.take(outputs_in({"items": items}))
+        self._over[node] = given
+        if given is None:
+            node.take(outputs_in({"items": items}))
         return node
 
     def approval(
@@ -244,7 +250,7 @@ class FlowBuilder:
             deadline_in=node.job.deadline_in,
             inherits_deadline=inherits_deadline(node.job, self._defaults, named),
         )
-        job = own_job(like, MAP, _with_items(plan, self._over[node]))
+        job = own_job(like, MAP, ENCODER.encode({"plan": plan, "items": self._over[node]}).decode())
         return inherited(job, self._defaults, named - {"deadline"})
 
 
@@ -280,16 +286,6 @@ def gates_of(node: Node[Any], ids: Ids) -> tuple[NewGate, ...]:
         edges = tuple([NewEdge(ids[one]) for one in node.needs])
         gates.insert(0, NewGate(len(edges), edges))
     return tuple(gates)
-
-
-def _with_items(plan: MapPlan, items: Any) -> str:
-    given = None if isinstance(items, Output) else list(items)
-    try:
-        text = ENCODER.encode({"plan": plan, "items": given}).decode()
-    except Exception as error:
-        # Any exception: serializers are the user's code.
-        raise BadArguments(plan.task, f"an element of the map: {describe(error)}") from error
-    return text
 
 
 def _joins(node: Node[Any], of: Node[Any], job: JobId) -> Iterator[Join]:
