@@ -16,6 +16,7 @@ from holdfast.insights.reasons import (
     obstacles,
     span_text,
 )
+from holdfast.insights.unproven import about_unproven
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, JobState
@@ -66,7 +67,8 @@ class _Reader:
             case JobState.READY:
                 return await self._ready(job)
             case JobState.SUSPENDED:
-                [reason] = about_suspended(job, self._now)
+                held = await about_unproven(self._store, job, self._workers, self._now)
+                [reason] = held or about_suspended(job, self._now)
                 return NodeStatus(f"is suspended: {reason.fact}", reason.who, reason)
             case state if state in ENDED:
                 return NodeStatus(f"has ended as {state}", Who.NOBODY)

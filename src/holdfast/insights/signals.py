@@ -8,16 +8,18 @@ from datetime import datetime
 from holdfast.flow.model import FlowId
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.calls import about_call
-from holdfast.insights.diagnosis import OK, PROBLEM, Diagnosis
+from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.reasons import Reason, Who, span_text
+from holdfast.insights.unproven import advice_text, fact_text, keys_of, unproven
 from holdfast.insights.votes import about_votes
 from holdfast.job.call import called_flow
+from holdfast.job.ids import JobId
 from holdfast.job.record import Job
-from holdfast.job.signal import one_signal
+from holdfast.job.signal import SignalWait, one_signal
 from holdfast.job.step import Step
 from holdfast.job.text import counted
 from holdfast.job.ties import Tie
-from holdfast.job.vote import read_vote_signal
+from holdfast.job.vote import VoteName, read_vote_signal
 from holdfast.store.contract.signals import overlooked
 from holdfast.store.contract.store import Store
 
@@ -52,8 +54,7 @@ async def _signing_keys(store: Store, waits: Sequence[Step]) -> set[str]:
     """The ids of the keys by which live workers can prove votes, if the job waits for votes."""
     if all(read_vote_signal(step.awaits or "") is None for step in waits):
         return set()
-    workers = await store.workers.find()
-    return {key for worker in workers if worker.alive for key in worker.facts.signing_keys}
+    return keys_of(await store.workers.find())
 
 
 async def _about(
@@ -86,6 +87,8 @@ async def check_signals(store: Store) -> list[Diagnosis]:
         again = [one for one in await store.signals.waits(CHECKED_WAITS) if one.id in set(found)]
         found = await overlooked(store.signals, again)
     if not found:
+        if unproven_votes := await _check_votes(store, waits):
+            return unproven_votes
         count = len({wait.id for wait in waits if called_flow(wait.signal) is None})
         waiting = counted(count, "job waits", "jobs wait")
         said = f"{waiting} for signals, and none has come" if count else "no job waits for a signal"
@@ -94,3 +97,22 @@ async def check_signals(store: Store) -> list[Diagnosis]:
     saw = f"{waiting} for a signal that was sent, {found[0]} is one"
     advice = "start any worker of this store: it wakes them within a minute; report this as a bug"
     return [Diagnosis("signals", PROBLEM, saw, advice, (START_WORKER,))]
+
+
+async def _check_votes(store: Store, waits: Sequence[SignalWait]) -> list[Diagnosis]:
+    """Whether jobs wait for votes that are there, and that no live worker can prove."""
+    asked: dict[JobId, list[VoteName]] = {}
+    for wait in waits:
+        if (name := read_vote_signal(wait.signal)) is not None:
+            asked.setdefault(wait.id, []).append(name)
+    if not asked:
+        return []
+    keys = keys_of(await store.workers.find())
+    found = await store.steps.recall(list(asked))
+    of_each = {job: unproven(asked[job], recalled, keys) for job, recalled in found.items()}
+    jobs = [job for job, casts in of_each.items() if casts]
+    if not jobs:
+        return []
+    casts = [cast for job in jobs for cast in of_each[job]]
+    saw = f"{fact_text(casts)}; they are for {len(jobs):,} of the jobs that wait, {jobs[0]} is one"
+    return [Diagnosis("signals", WARNING, saw, advice_text(casts))]

@@ -60,7 +60,7 @@ def _reason(
 def _word(cast: CastVote, awaited: int, keys: Collection[str]) -> str:
     """Yes or no, as far as this program can read the vote, and why it does not count yet. A worker
     that could not prove it has asked the person again."""
-    if (kid := _unknown_key(cast, awaited, keys)) is not None:
+    if (kid := unknown_key(cast, awaited, keys)) is not None:
         return f"{_answer(cast)} (signed with a key that no worker has: {kid})"
     if awaited <= cast.name.n:
         return _answer(cast)
@@ -77,7 +77,7 @@ def _answer(cast: CastVote) -> str:
     return "yes" if ballot.vote.approve else "no"
 
 
-def _unknown_key(cast: CastVote, awaited: int, keys: Collection[str]) -> str | None:
+def unknown_key(cast: CastVote, awaited: int, keys: Collection[str]) -> str | None:
     """The key of this vote, if no live worker has it. Where no worker is alive, one has looked
     before and lacked the key, or nobody knows."""
     ballot = read_ballot(cast.text)
@@ -87,7 +87,7 @@ def _unknown_key(cast: CastVote, awaited: int, keys: Collection[str]) -> str | N
 
 
 def _advice(last: Mapping[str, CastVote], awaited: Mapping[str, int], keys: Collection[str]) -> str:
-    found = {who: _unknown_key(cast, awaited.get(who, 0), keys) for who, cast in last.items()}
+    found = {who: unknown_key(cast, awaited.get(who, 0), keys) for who, cast in last.items()}
     unknown = {who: kid for who, kid in found.items() if kid is not None}
     if not unknown:
         return ADVICE
