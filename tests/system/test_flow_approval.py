@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import App, Approval, BadOption
 from holdfast.client.flow_handle import FlowHandle
+from holdfast.flow.approving import APPROVE
 from holdfast.testing import Harness
 
 
@@ -117,3 +118,72 @@ async def test_no_token_is_in_the_store(release: Release) -> None:
 def test_an_approval_that_cannot_be_given_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(BadOption, match=said):
         App("sqlite://").flow("release").approval("leads", **options)
+
+
+# What is shown
+
+
+class Shown:
+    """An approval, as people may see it."""
+
+    def __init__(self) -> None:
+        self.app = App("sqlite://")
+        self.harness = Harness(self.app)
+
+        @self.app.task(name="mail")
+        async def mail(asked: dict[str, Any]) -> None: ...
+
+        self.mail = mail
+
+    async def begin(self, *people: str, headers: dict[str, str] | None = None) -> str:
+        flow = self.app.flow("release")
+        tell = self.mail.using(headers=headers) if headers else self.mail
+        flow.approval("go-live", of=people, timeout=3_600, tell=tell)
+        run = await flow.start()
+        await self.harness.drain(raises=False)
+        [node] = [one for one in await run.nodes() if one.task == APPROVE]
+        return node.job_id
+
+    async def reason(self, job: str) -> str:
+        told = await self.app.client.shown.explanation(await self.app.client.explain(job))
+        return told.reasons[0].fact
+
+    async def answer(self, job: str, who: str, approve: bool = True) -> None:
+        await self.harness.answer(job, "go-live", who, approve=approve)
+        await self.harness.drain(raises=False)
+
+
+@pytest.fixture
+async def shown() -> AsyncIterator[Shown]:
+    shown = Shown()
+    async with shown.harness:
+        yield shown
+
+
+async def test_explain_says_who_has_answered_a_node(shown: Shown) -> None:
+    job = await shown.begin("alice@example.org", "robert")
+    reason = await shown.reason(job)
+    assert "2 of 2 votes on 'go-live'" in reason
+    assert "alice@example.org, robert have not answered" in reason
+    await shown.answer(job, "robert")
+    assert "robert yes; alice@example.org has not answered" in await shown.reason(job)
+
+
+async def test_a_denial_of_a_node_names_the_person(shown: Shown) -> None:
+    job = await shown.begin("alice@example.org", "robert")
+    await shown.answer(job, "alice@example.org", approve=False)
+    one = await shown.app.client.shown.job(await shown.app.client.get(job))
+    assert one.errors[0].message == "denied: alice@example.org no"
+    assert one.reason is not None
+    assert "alice@example.org no" in one.reason
+
+
+async def test_the_plan_of_a_node_is_shown_without_the_secrets_of_its_telling_task(
+    shown: Shown,
+) -> None:
+    job = await shown.begin("robert", headers={"authorization": "hunter22"})
+    stored = await shown.app.client.get(job)
+    assert "hunter22" in stored.args_json
+    args = (await shown.app.client.shown.job(stored)).args_json
+    assert '"people":["robert"]' in args
+    assert "hunter22" not in args

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.flow.approving import APPROVE
 from holdfast.job.redacted_json import Path
-from holdfast.job.redaction import UNKNOWN, Rules
+from holdfast.job.redaction import BY_NAME, UNKNOWN, Rules
 from holdfast.store.contract.shelf import VALUE_BYTES, Document, Shelf
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ KIND = "task"
 LONGEST_DOC = 200
 BELIEVED_SECONDS = 30.0
 """How long a program that stays open believes what it has read."""
+OF_HOLDFAST = {APPROVE: BY_NAME}
+"""Tasks of Holdfast itself whose arguments people may see, although no worker publishes them: an
+approval says whom it asks. A map is not here, because it carries arguments of other tasks."""
 
 
 class CatalogueEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,7 +61,7 @@ class Catalogue:
     def __init__(self, shelf: Shelf, own: Mapping[str, Handler] | None = None) -> None:
         self._shelf = shelf
         self._own = own or {}
-        self._read: dict[str, Rules] = {}
+        self._read: dict[str, Rules] = dict(OF_HOLDFAST)
         self._read_at = 0.0
 
     async def rules(self, tasks: Collection[str]) -> dict[str, Rules]:
@@ -70,7 +74,7 @@ class Catalogue:
     async def _look_up(self, tasks: set[str]) -> None:
         now = time.monotonic()
         if now - self._read_at > BELIEVED_SECONDS:
-            self._read, self._read_at = {}, now
+            self._read, self._read_at = dict(OF_HOLDFAST), now
         if missing := tasks - self._read.keys():
             found = {one.key: _rules(one) for one in await self._shelf.get(KIND, missing)}
             self._read |= {task: found.get(task, UNKNOWN) for task in missing}
