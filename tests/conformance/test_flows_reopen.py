@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
+import msgspec
+import pytest
+
+from holdfast.errors import BadFlow
 from holdfast.flow.drift import drift_of
 from holdfast.flow.graph import Graph, encode_graph
 from holdfast.flow.ids import new_node_id
 from holdfast.flow.model import FlowState, Grown, Growth, Mending, NewNode, Reopening
-from holdfast.flow.reopening import plan_retry
+from holdfast.flow.reopening import RetryPlan, plan_retry
+from holdfast.job.ends import Cancelled, DeadlinePassed, End
+from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
 from tests.conformance.builders import FAILED, RETURNED, Scene, new_job
-from tests.support.flows import Trip, any_of, gates_of, new_flow
+from tests.support.flows import Trip, Waits, any_of, ended, failed, gates_of, new_flow, quorum
 
 
 async def test_failed_nodes_run_again_and_what_was_skipped_waits_for_them(scene: Scene) -> None:
@@ -215,10 +221,141 @@ async def grown_by_a(trip: Trip, *names: str) -> None:
     assert await trip.scene.store.flows.extend([growth]) == [Grown.GROWN]
 
 
-async def plan_of(trip: Trip, *names: str, cascade: bool = False) -> Reopening:
+async def planned(trip: Trip, *names: str, cascade: bool = False) -> RetryPlan:
     graph = Graph(await trip.scene.store.flows.graph(trip.id))
     nodes = [*(await trip.nodes()).values()]
-    return plan_retry(await trip.info(), graph, nodes, names, cascade=cascade).reopening
+    return plan_retry(await trip.info(), graph, nodes, names, cascade=cascade)
+
+
+async def plan_of(trip: Trip, *names: str, cascade: bool = False) -> Reopening:
+    return (await planned(trip, *names, cascade=cascade)).reopening
+
+
+async def retry(trip: Trip, *names: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The nodes that run again at once, and those that wait again."""
+    plan = await planned(trip, *names)
+    assert await trip.scene.store.flows.reopen([plan.reopening]) == [trip.id]
+    return plan.again, plan.wait
+
+
+async def cancelled(scene: Scene, graph: dict[str, Waits], **options: Any) -> Trip:
+    """A flow whose node `c` was cancelled before it was released."""
+    trip = await Trip.begin(scene, graph, **options)
+    await trip.claim()
+    await scene.finish(await scene.live(trip.ids["c"]), Cancelled("no more"))
+    assert await trip.state("c") is JobState.CANCELLED
+    return trip
+
+
+WAITING: dict[str, Waits] = {
+    "all": ["a", "b"],
+    "any": any_of("a", "b"),
+    "ended": ended("a", "b"),
+    "failed": failed("a", "b"),
+    "two": [ended("a"), quorum(1, "b")],
+}
+
+
+@pytest.mark.parametrize("waits", WAITING.values(), ids=WAITING)
+async def test_a_node_runs_again_when_what_it_waits_for_has_ended(
+    scene: Scene, waits: Waits
+) -> None:
+    trip = await cancelled(scene, {"a": [], "b": [], "c": waits})
+    assert await retry(trip, "c") == ((), ("c",))
+    assert await trip.state("c") is JobState.BLOCKED
+    await trip.end("a", end=FAILED if waits is WAITING["failed"] else RETURNED)
+    if waits not in (WAITING["any"], WAITING["failed"]):
+        assert await trip.state("c") is JobState.BLOCKED
+        await trip.end("b")
+    assert await trip.state("c") is JobState.READY
+    assert await scene.store.telemetry.recount() == []
+
+
+async def test_a_node_that_runs_again_counts_what_has_ended(scene: Scene) -> None:
+    trip = await cancelled(scene, {"a": [], "b": [], "c": ["a", "b"]})
+    await trip.end("a")
+    assert await retry(trip, "c") == ((), ("c",))
+    [gate] = (await trip.nodes())["c"].gates
+    assert (gate.won, gate.lost, len(gate.edges)) == (1, 0, 1)
+    await trip.end("b")
+    await trip.end("c")
+    assert (await trip.info()).state is FlowState.SUCCEEDED
+
+
+async def test_a_node_that_has_all_it_waits_for_runs_again_at_once(scene: Scene) -> None:
+    trip = await cancelled(scene, {"a": [], "b": [], "c": any_of("a", "b")})
+    await trip.end("a")
+    assert await retry(trip, "c") == (("c",), ())
+    assert await trip.state("c") is JobState.READY
+
+
+async def test_a_node_that_passed_its_deadline_waits_again_for_what_still_runs(
+    scene: Scene,
+) -> None:
+    options = {"c": {"deadline_in": 60.0}}
+    trip = await Trip.begin(scene, {"a": [], "c": ["a"]}, node_options=options)
+    await trip.claim()
+    scene.clock.advance(61)
+    late = await scene.store.jobs.past_deadline(10)
+    await scene.store.jobs.finish([decide(job, DeadlinePassed()) for job in late])
+    assert await trip.states() == {"a": "running", "c": "expired"}
+    assert await retry(trip) == ((), ("c",))
+    assert await trip.states() == {"a": "running", "c": "blocked"}
+    await trip.end("a")
+    assert await trip.state("c") is JobState.READY
+
+
+@pytest.mark.parametrize("end", [RETURNED, FAILED], ids=["returned", "failed"])
+async def test_what_ends_between_the_plan_and_the_reopening_counts_at_once(
+    scene: Scene, end: End
+) -> None:
+    trip = await cancelled(scene, {"a": [], "b": [], "c": ["a"]})
+    plan = await plan_of(trip, "c")
+    await trip.end("a", end=end)
+    assert await scene.store.flows.reopen([plan]) == [trip.id]
+    after = JobState.READY if end is RETURNED else JobState.SKIPPED
+    assert await trip.state("c") is after
+
+
+async def test_a_node_that_could_only_be_skipped_again_is_refused_by_name(scene: Scene) -> None:
+    trip = await cancelled(scene, {"a": [], "b": [], "c": ["a", "b"], "d": ["c"], "e": failed("a")})
+    await trip.end("a")
+    assert await trip.states() == {
+        "a": "succeeded",
+        "b": "running",
+        "c": "cancelled",
+        "d": "skipped",
+        "e": "skipped",
+    }
+    with pytest.raises(BadFlow, match="node 'd' cannot run: it waits for 'c', which is cancelled"):
+        await planned(trip, "d")
+    with pytest.raises(BadFlow, match="'e' cannot run: it waits for 'a', which is succeeded"):
+        await planned(trip, "e")
+    await trip.end("b")
+    assert await retry(trip, "c", "d") == (("c",), ("d",))
+
+
+async def test_a_named_node_waits_for_no_other_that_has_failed_and_is_kept(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": [], "c": ["a", "b"]})
+    await trip.end("a", "b", end=FAILED)
+    with pytest.raises(BadFlow, match=r"'c' cannot run: .*'b', which is failed; retry 'b' too"):
+        await planned(trip, "a", "c")
+    assert await retry(trip, "a", "b", "c") == (("a", "b"), ("c",))
+
+
+async def test_a_node_that_could_only_be_skipped_again_is_left_out(scene: Scene) -> None:
+    options = {"c": {"deadline_in": 60.0}}
+    trip = await Trip.begin(scene, {"a": [], "b": [], "c": ["a"]}, node_options=options)
+    await trip.claim()
+    scene.clock.advance(61)
+    late = await scene.store.jobs.past_deadline(10)
+    await scene.store.jobs.finish([decide(job, DeadlinePassed()) for job in late])
+    await trip.end("a", end=Cancelled("no more"))
+    with pytest.raises(BadFlow, match="'c' cannot run: it waits for 'a', which is cancelled"):
+        await planned(trip)
+    await trip.end("b", end=FAILED)
+    assert await retry(trip) == (("b",), ())
+    assert await trip.states() == {"a": "cancelled", "b": "ready", "c": "expired"}
 
 
 async def test_nodes_that_are_added_anew_are_removed_with_all_that_is_theirs(scene: Scene) -> None:

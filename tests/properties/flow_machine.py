@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, multiple, rule
 
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import BadFlow, StoreUnavailable
 from holdfast.flow.errands import CLOSED, MEANT, do_errand
 from holdfast.flow.graph import Graph, encode_graph
 from holdfast.flow.ids import new_flow_id, new_node_id
@@ -297,8 +297,11 @@ class FlowMachine(StoreMachine):
         if (twin := self.flow(place)) is None:
             return
         seen = self.do(SeenFlow.all_of(self.store))[twin.id]
-        plan = plan_retry(seen.info, seen.graph, list(seen.nodes.values()), cascade=cascade)
-        if not plan.again:
+        try:
+            plan = plan_retry(seen.info, seen.graph, list(seen.nodes.values()), cascade=cascade)
+        except BadFlow:
+            return
+        if not plan.again and not plan.wait:
             return
         may = twin.formulas.flow is not FlowState.CANCELLING and not self._owes_cancels(twin)
         may &= self.flows.holder(twin.key) in (None, twin)

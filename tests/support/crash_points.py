@@ -158,7 +158,7 @@ class Program:
         [info] = await flows.get([trip.id])
         nodes = await flows.nodes(trip.id, 1_000)
         plan = plan_retry(info, Graph(await flows.graph(trip.id)), nodes)
-        if plan.again:
+        if plan.again or plan.wait:
             await flows.reopen([plan.reopening])
 
 

@@ -79,6 +79,7 @@ class FlowModel:
     def reopen(self, again: set[str], wait: set[str]) -> None:
         for name in again | wait:
             self.states[name] = S.READY if name in again else S.BLOCKED
+        assert all(map(self.is_true, again)), "what begins at once has all that it waits for"
         self.bad -= again | wait
         self.let_go -= again | wait
         self.skipped -= again | wait

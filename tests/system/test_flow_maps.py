@@ -450,3 +450,53 @@ async def test_a_map_that_runs_again_decides_anew_what_waits_for_it(bench: Bench
             names = ("ended", "failed", "share")
             assert [found[name] for name in names] == ["succeeded", failure, "succeeded"]
             assert found["first"] == ("skipped" if elements else "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("cancelled", "retried"),
+    [("before", "before"), ("before", "after"), ("after", "after")],
+    ids=["before the map ran", "cancelled before, retried after it ran", "after the map ran"],
+)
+async def test_a_join_that_is_retried_waits_for_elements_that_still_run(
+    bench: Bench, cancelled: str, retried: str
+) -> None:
+    may_list = asyncio.Event()
+
+    async def numbers() -> list[int]:
+        await may_list.wait()
+        return [0, 1]
+
+    flow = bench.app.flow("again")
+    source = flow.add(bench.app.task(name="numbers")(numbers))
+    m = flow.map(bench.work, source.output).named("m")
+    conditions: dict[str, Any] = {"all": m, "share": m.at_least(0.9), "ended": ended(m)}
+    for name, condition in conditions.items():
+        flow.add(bench.say, m.outputs).named(name).after(condition)
+    x = flow.add(bench.work, 7).named("x")
+    flow.add(bench.say, any_of(m, x).output).named("first")
+    await bench.start(flow)
+    names = ("all", "ended", "first", "share")
+    async with working(bench):
+        for moment in ("before", "after"):
+            if moment == "after":
+                may_list.set()
+                await bench.until(m0="running", m1="running", m="succeeded")
+            if moment == cancelled:
+                for node in await bench.run.nodes():
+                    if node.name in names:
+                        await bench.app.client.cancel(node.job_id)
+                await bench.until(**dict.fromkeys(names, "cancelled"))
+            if moment == retried:
+                plan = await bench.run.retry(*names, dry_run=True)
+                assert (plan.again, plan.wait) == ((), names)
+                assert await bench.run.retry(*names) == plan
+        bench.let(0)
+        await bench.until(m0="succeeded")
+        states = await bench.states()
+        assert [states[name] for name in names] == ["blocked"] * 4
+        bench.let(1)
+        await bench.until(first="succeeded")
+        bench.let(7)
+        assert (await bench.run.wait(WITHIN)).state is FlowState.SUCCEEDED
+    assert [await bench.result(name) for name in names] == [[0, 10]] * 4
+    assert await bench.app.store.telemetry.recount() == []

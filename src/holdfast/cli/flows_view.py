@@ -189,7 +189,7 @@ def draw_plan(plan: RetryPlan, dry_run: bool) -> Iterator[RenderableType]:
     verb = "would run" if dry_run else "run"
     yield f"{verb} again: {', '.join(plan.again) or 'no node'}"
     if plan.wait:
-        yield f"{'would wait' if dry_run else 'wait'} for them: {', '.join(plan.wait)}"
+        yield f"{'would wait' if dry_run else 'wait'} for others: {', '.join(plan.wait)}"
     if plan.anew:
         removed = "would be removed and added" if dry_run else "removed and added"
         yield f"{removed} anew: {', '.join(plan.anew)}"

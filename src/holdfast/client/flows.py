@@ -207,11 +207,12 @@ class FlowVerbs:
         dry_run: bool = False,
         by: str | None = None,
     ) -> RetryPlan:
-        """Run nodes again: those named, or those that failed. What was skipped because of them
-        waits for them again; what succeeded is kept, unless `cascade` runs it again too. If the
-        arguments of a map may be others then, its elements are removed, and it makes new ones; so
-        is what a node has added with `ctx.flow`. Returns what is run again, also with `dry_run`,
-        which changes nothing."""
+        """Run nodes again: those named, or those that failed. One that needs what has not ended
+        waits for it; one that needs what has ended otherwise is refused if it is named. What was
+        skipped because of them waits for them again; what succeeded is kept, unless `cascade` runs
+        it again too. If the arguments of a map may be others then, its elements are removed, and it
+        makes new ones; so is what a node has added with `ctx.flow`. Returns what is run again, also
+        with `dry_run`, which changes nothing."""
         flow = await self.get(flow_id)
         plan = plan_retry(
             flow, await self.graph(flow.id), await self.nodes(flow.id), nodes, cascade=cascade
@@ -224,9 +225,10 @@ class FlowVerbs:
             raise Refused(
                 f"flow {flow.id} is {flow.state}, and its nodes are undone: start a new one"
             )
-        if not plan.again:
+        if not plan.again and not plan.wait:
             raise Refused(f"flow {flow.id} has no node that failed: name the nodes to run again")
-        value = {"nodes": list(plan.again[:NODES_NAMED])}
+        chosen = plan.again or plan.wait
+        value = {"nodes": list(chosen[:NODES_NAMED])}
         if plan.anew:
             value["removed"] = list(plan.anew[:NODES_NAMED])
         on = (Noun.FLOWS, Verb.RETRY, flow.id)
@@ -236,7 +238,7 @@ class FlowVerbs:
                     f"flow {flow.id} has changed meanwhile, or still owes cancels that a worker "
                     "has to do, or the steps of a node are undone: look again, and retry"
                 )
-            act.changed = len(plan.again)
+            act.changed = len(chosen)
         return plan
 
     async def _change(

@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from holdfast.errors import BadFlow
+from holdfast.flow.drift import counted
 from holdfast.flow.graph import Graph
-from holdfast.flow.model import FlowInfo, NewEdge, NewGate, NodeInfo, Reopening
+from holdfast.flow.model import BITS, FlowInfo, NewEdge, NewGate, NodeInfo, Reopening
 from holdfast.job.ids import JobId
 from holdfast.job.state import ENDED, JobState
 
@@ -22,8 +23,8 @@ FAILED = frozenset({S.FAILED, S.EXPIRED, S.CANCELLED})
 
 
 class RetryPlan(msgspec.Struct, frozen=True):
-    """The nodes that will run again, those that will wait for them, those that are removed and
-    added anew, and those that are kept, by name."""
+    """The nodes that run again at once, those that run again when what they wait for has ended,
+    those that are removed and added anew, and those that are kept, by name."""
 
     again: tuple[str, ...]
     wait: tuple[str, ...]
@@ -40,10 +41,12 @@ def plan_retry(
     *,
     cascade: bool = False,
 ) -> RetryPlan:
-    """The named nodes, or those that failed, run again with fresh attempts, but for those of them
-    that wait for others of them. Their descendants that were skipped or failed wait for them again.
-    A descendant that succeeded is kept, unless `cascade` runs it again too. What was added to the
-    flow by a node that waits again, or by a named one with `cascade`, is removed."""
+    """The named nodes, or those that failed, run again with fresh attempts. One whose gates are not
+    met by what has ended and is kept waits again. One whose gates are impossible by that is refused
+    if it is named, and left out otherwise. Descendants of these nodes that were skipped or failed
+    wait for them again. A descendant that succeeded is kept, unless `cascade` runs it again too.
+    What was added to the flow by a node that waits again, or by a named one with `cascade`, is
+    removed."""
     by_name = {node.name: node for node in nodes}
     unknown = sorted(set(names) - by_name.keys())
     if unknown:
@@ -56,38 +59,78 @@ def plan_retry(
     if live:
         state = states[by_name[live[0]].job_id]
         raise BadFlow(f"node {live[0]!r} is {state}: only nodes that have ended run again")
-    spread = _Spread(graph, states, chosen, cascade=cascade)
-    removed, behind = spread.removed, spread.behind
-    chosen -= removed | behind
+    while True:
+        spread = _Spread(graph, states, chosen, cascade=cascade)
+        removed, behind = spread.removed, spread.behind
+        again = chosen | behind | removed
+        left, text = graph, ""
+        if spread.growers:
+            left, text = graph.without_added_by(spread.growers, spread.further_gates())
+        kept = {job: state for job, state in states.items() if job not in again}
+        whys = _why_never(left, chosen - removed, kept)
+        if not whys:
+            break
+        if names or chosen <= whys.keys():
+            raise BadFlow(min(whys.values()))
+        chosen -= whys.keys()
     _require_ended(graph, removed, states)
     waiting = graph.downstreams()
-    _require_nobody_has_begun(graph, waiting, chosen | behind | removed, states)
-    left, text = graph, ""
-    if spread.growers:
-        left, text = graph.without_added_by(spread.growers, spread.further_gates())
+    _require_nobody_has_begun(graph, waiting, again, states)
     _require_nobody_left_behind(graph, left, removed)
     anew = {
         job: left.gates_of(job)
-        for one in sorted(chosen | behind | removed)
+        for one in sorted(again)
         for job in waiting.get(one, ())
         if states.get(job) is S.BLOCKED
     }
-    again = chosen | behind | removed
-    kept = [node.name for node in nodes if node.state is S.SUCCEEDED and node.job_id not in again]
+    chosen -= removed | behind
+    ready = {job for job in chosen if _are_met(left.gates_of(job), kept)}
+    blocked = behind | chosen - ready
+    succeeded = [node.name for node in nodes if kept.get(node.job_id) is S.SUCCEEDED]
     return RetryPlan(
-        _names(graph, chosen),
-        _names(graph, behind),
+        _names(graph, ready),
+        _names(graph, blocked),
         _names(graph, removed),
-        tuple(sorted(kept)),
+        tuple(sorted(succeeded)),
         Reopening(
             flow=flow.id,
             epoch=flow.epoch,
-            ready=tuple(sorted(chosen)),
-            blocked={job: left.gates_of(job) for job in sorted(behind)},
+            ready=tuple(sorted(ready)),
+            blocked={job: left.gates_of(job) for job in sorted(blocked)},
             counted_anew=anew,
             removed=tuple(sorted(removed)),
             graph=text,
         ),
+    )
+
+
+def _are_met(gates: Collection[NewGate], kept: Mapping[JobId, JobState]) -> bool:
+    """Whether the ends that are kept meet these gates."""
+    tallies = [counted(gate, kept) for gate in gates]
+    return all(won >= need for won, _, _, need in tallies)
+
+
+def _why_never(
+    graph: Graph, jobs: Collection[JobId], kept: Mapping[JobId, JobState]
+) -> dict[JobId, str]:
+    """Why some of these nodes could only be skipped again: a gate of theirs is impossible by the
+    ends that are kept."""
+    found: dict[JobId, str] = {}
+    for job in jobs:
+        for gate in graph.gates_of(job):
+            _, lost, total, need = counted(gate, kept)
+            if lost > total - need:
+                found[job] = _why_lost(graph, job, gate, kept)
+    return found
+
+
+def _why_lost(graph: Graph, job: JobId, gate: NewGate, kept: Mapping[JobId, JobState]) -> str:
+    ended = [edge for edge in gate.edges if kept.get(edge.upstream) in ENDED]
+    lost = [edge.upstream for edge in ended if not edge.wants & BITS[kept[edge.upstream]]]
+    name, state = min((graph.names[one], kept[one]) for one in lost)
+    return (
+        f"node {graph.names[job]!r} cannot run: it waits for {name!r}, which is {state}; retry "
+        f"{name!r} too"
     )
 
 
