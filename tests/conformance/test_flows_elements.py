@@ -3,21 +3,21 @@ if each of them was written out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
+from holdfast.background.cancelling import cancel_jobs
 from holdfast.flow.drift import drift_of
 from holdfast.flow.errands import do_errand
 from holdfast.flow.graph import Graph
-from holdfast.flow.growing import MAP, Join, JoinCondition, MapPlan, apart, growths
+from holdfast.flow.growing import MAP, Join, JoinCondition, MapPlan, growths
 from holdfast.flow.kept import written_out
-from holdfast.flow.model import FAILURE, SUCCESS, FlowState, Grown, Growth
+from holdfast.flow.model import FAILURE, SUCCESS, FlowId, FlowState, Grown, Growth
 from holdfast.flow.reopening import plan_retry
-from holdfast.job.ends import Cancelled, Snoozed
-from holdfast.job.ids import JobId
+from holdfast.job.ends import Cancelled, Skipped, Snoozed
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Job, Live
 from holdfast.job.state import JobState
@@ -71,6 +71,7 @@ async def jobs_by_name(trip: Trip) -> dict[str, Job]:
     return {name: found[job] for name, job in trip.ids.items()}
 
 
+SKIPPED = Skipped("nothing to do")
 ITS_OWN = ("id", "created_at", "claimed_at", "fence", "worker_id")
 
 
@@ -222,15 +223,57 @@ async def test_elements_of_a_paused_flow_are_added(scene: Scene) -> None:
     assert await drift(trip) == []
 
 
-async def test_a_node_that_no_longer_waits_gets_no_gate_of_elements(scene: Scene) -> None:
-    trip = await Trip.begin(scene, {"map": [], "join": any_of("map", "x"), "x": [], "other": []})
+@pytest.mark.parametrize("way", [as_it_is, written_out])
+async def test_a_node_that_waits_no_more_keeps_no_gate_from_the_others(
+    scene: Scene, way: Callable[[Growth], Growth]
+) -> None:
+    """Elements and the gates of all other nodes come at once: nobody finds the ones without the
+    others. What is left out is in the graph, and counts if the node runs again."""
+    waits: dict[str, Waits] = {name: ["map"] for name in ("ready", "cancelled", "skipped", "end")}
+    graph: dict[str, Waits] = {"map": [], "x": [], "s": [], **waits}
+    graph |= {"ready": any_of("map", "x"), "skipped": ["map", "s"], "end": ended("map")}
+    trip = await Trip.begin(scene, graph)
+    foreign = (await Trip.begin(scene, GRAPH)).ids["join"]
     by = await running_map(trip)
     await trip.end("x")
-    assert await grow(scene, bites(trip, by, 3)[0]) is Grown.TARGET_GONE
-    other = await Trip.begin(scene, GRAPH)
-    foreign = bites(trip, by, 3, joins=(Join(JobId(other.ids["join"])),))[0]
-    assert await grow(scene, foreign) is Grown.TARGET_GONE
-    assert (await trip.info()).total == 4
+    await trip.end("s", end=SKIPPED)
+    await cancel_jobs(scene.store.jobs, [trip.ids["cancelled"]], "unwanted")
+    ids = {name: trip.ids[name] for name in waits}
+    given = [Join(job) for name, job in ids.items() if name != "end"]
+    joins = (*given, Join(foreign), Join(ids["end"], JoinCondition.END))
+    growths = [way(growth) for growth in bites(trip, by, 4, joins=joins)]
+    for growth in (*growths, *growths):
+        assert await grow(scene, growth) is Grown.GROWN
+    told = Graph(await scene.store.flows.graph(trip.id))
+    assert [len(told.gates_of(job)) for job in ids.values()] == [3, 3, 3, 3]
+    assert [gate.total for gate in (await trip.nodes())["end"].gates] == [1, 3, 1]
+    assert await drift(trip) == []
+    await learn(trip)
+    await trip.end("map", "map[0]", "map[1]", "map[2]", "ready")
+    assert await trip.state("end") is JobState.BLOCKED
+    await trip.end("map[3]", end=FAILED)
+    assert await trip.state("end") is JobState.READY
+    await trip.end("end")
+    info, nodes = await trip.info(), await trip.nodes()
+    assert (info.state, info.open) == (FlowState.FAILED, 0)
+    assert nodes["skipped"].reason == "'map[3]' is failed"
+
+
+async def test_a_gate_alone_of_a_node_that_waits_no_more_is_told_by_the_graph(
+    scene: Scene,
+) -> None:
+    trip = await Trip.begin(scene, {"map": [], "half": ["map"], "x": [], "other": ["map"]})
+    by = await running_map(trip)
+    joins = tuple(Join(trip.ids[name], share=0.5) for name in ("half", "other"))
+    await cancel_jobs(scene.store.jobs, [trip.ids["half"]], "unwanted")
+    growths = bites(trip, by, 2, joins=joins)
+    for growth in (*growths, *growths):
+        assert await grow(scene, growth) is Grown.GROWN
+    told = Graph(await scene.store.flows.graph(trip.id))
+    assert [len(told.gates_of(trip.ids[name])) for name in ("half", "other")] == [2, 2]
+    assert [gate.need for gate in (await trip.nodes())["other"].gates] == [1, 1]
+    assert len(await scene.store.flows.graph(trip.id)) == 1 + len(growths)
+    assert await drift(trip) == []
 
 
 async def test_elements_run_again_when_their_flow_is_reopened(scene: Scene) -> None:
@@ -325,9 +368,7 @@ async def test_what_a_lost_map_makes_until_it_ends_is_cancelled_too(scene: Scene
     [errand] = await scene.store.flows.errands(10)
     assert not await do_errand(scene.store, errand)
     assert await trip.state("all") is JobState.CANCELLED
-    assert await grow(scene, some[1]) is Grown.TARGET_GONE
-    assert some[1].elements is not None
-    assert await grow(scene, next(apart(some[1]))) is Grown.GROWN
+    assert await grow(scene, some[1]) is Grown.GROWN
     assert not await do_errand(scene.store, errand)
     await scene.finish(await scene.live(trip.ids["map"]), Cancelled("told to"))
     await learn(trip)
@@ -336,3 +377,34 @@ async def test_what_a_lost_map_makes_until_it_ends_is_cancelled_too(scene: Scene
     assert await scene.store.flows.errands(10) == []
     for job in await scene.store.jobs.live([*trip.ids.values()]):
         assert job.cancel_requested or job.id == trip.ids["first"]
+
+
+async def test_what_a_lost_map_makes_while_its_losers_are_looked_for_is_cancelled_too(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The map writes its last elements and ends when the graph has been read."""
+    graph: dict[str, Waits] = {"map": [], "x": [], "all": ["map"]}
+    graph["first"] = any_of("all", "x", cancel=True)
+    trip = await Trip.begin(scene, graph, node_options={"map": {"task": MAP}})
+    await scene.claim(tasks=[MAP])
+    by = await running_map(trip)
+    some = bites(trip, by, 6, joins=(Join(trip.ids["all"]),))
+    assert await grow(scene, some[0]) is Grown.GROWN
+    await trip.end("x")
+    [errand] = await scene.store.flows.errands(10)
+    read = scene.store.flows.graph
+
+    async def then_grow(flow: FlowId) -> list[str]:
+        monkeypatch.undo()
+        found = await read(flow)
+        assert await grow(scene, some[1]) is Grown.GROWN
+        await scene.finish(await scene.live(by.id), RETURNED)
+        return found
+
+    monkeypatch.setattr(scene.store.flows, "graph", then_grow)
+    assert not await do_errand(scene.store, errand)
+    assert await do_errand(scene.store, errand)
+    await learn(trip)
+    live = await scene.store.jobs.live([*trip.ids.values()])
+    going_on = {job.id for job in live if not job.cancel_requested}
+    assert going_on == {trip.ids["first"]}

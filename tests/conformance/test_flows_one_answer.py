@@ -13,7 +13,6 @@ from holdfast.flow.growing import (
     Join,
     JoinCondition,
     MapPlan,
-    apart,
     growths,
 )
 from holdfast.flow.model import CASCADE_LIMIT, FlowState, Grown
@@ -239,9 +238,7 @@ async def test_elements_that_are_made_when_their_join_is_skipped_count_alike(
     for n, growth in enumerate(made):
         if n == early:
             await trip.end("s", end=SKIPPED)
-        [how] = await scene.store.flows.extend([growth])
-        for part in apart(growth) if how is Grown.TARGET_GONE else ():
-            assert await scene.store.flows.extend([part, part]) == [Grown.GROWN] * 2
+        assert await scene.store.flows.extend([growth, growth]) == [Grown.GROWN] * 2
     nodes = await trip.nodes()
     last = f"map[{len(items) - 1}]"
     trip.ids |= {name: node.job_id for name, node in nodes.items()}

@@ -38,6 +38,10 @@ A = TypeVar("A", NodesFound, FlowGrown)
 Asking = Generator[Request, Answer, None]
 
 NO_JOB = NewJob(JobId(""), "", "", "", "")
+_LATER_WAITER = (
+    "the flow has the map {0!r} already, and {1!r} did not wait for it when it was added: let the "
+    "same nodes wait for a map in each attempt, or give the map another name"
+)
 _encoder = msgspec.json.Encoder()
 _defaults = msgspec.json.Decoder(NodeDefaults)
 
@@ -102,6 +106,22 @@ class GrowingFlow(FlowBuilder):
                 f"{name!r} is a map, and its elements do not know of new nodes that wait for them: "
                 "let a node wait for the map where the map is written down, and wait for that one"
             )
+        self._require_no_later_waiters(found, others)
+
+    def _require_no_later_waiters(
+        self, found: NodesFound, others: Mapping[str, list[Node[Any]]]
+    ) -> None:
+        """A map that an earlier attempt has added knows of the nodes that waited for it then, and
+        of no others."""
+        for node in self._nodes:
+            later = () if node.name in found.nodes else upstreams(node)
+            waits_for = {one.name for one in later if one in self._nodes and one.name in found.maps}
+            for name in sorted(waits_for):
+                raise BadFlow(_LATER_WAITER.format(name, node.name))
+        for name, nodes in sorted(others.items()):
+            for one in nodes:
+                if name not in found.maps.get(one.name, (name,)):
+                    raise BadFlow(_LATER_WAITER.format(one.name, name))
 
     def _growth(self, found: NodesFound, others: Mapping[str, list[Node[Any]]]) -> Growth:
         """What is new to the flow. What a kept node comes before waits for it already."""

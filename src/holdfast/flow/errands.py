@@ -98,7 +98,8 @@ async def _close(store: Store, flow: FlowId, what: CloseWhat) -> bool:
 
 
 async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> bool:
-    """A map that runs may make elements until it ends: they are looked for again."""
+    """A map may make elements until it ends, also while its graph is read here. They are looked for
+    again, until it had ended before anything was read."""
     if met is None:
         return True
     states = {node.job_id: node.state async for some in pages_of(store, flow) for node in some}
@@ -110,8 +111,7 @@ async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> bool:
     if spared := skipped_behind(graph, lost, states):
         await store.flows.let_go(flow, sorted(spared))
     reached = await _cancel(store, lost, reason)
-    makers = [job for job in lost if graph.nodes[graph.names[job]].task == MAP]
-    return reached and not (makers and await store.jobs.live(makers))
+    return reached and not any(graph.nodes[graph.names[job]].task == MAP for job in lost)
 
 
 async def _cancel(store: Store, jobs: Collection[JobId], reason: str) -> bool:

@@ -30,7 +30,6 @@ from holdfast.flow.graph import (
     GraphText,
     encode_elements,
     encode_text,
-    gates_behind,
     require_no_cycle,
 )
 from holdfast.flow.inputs import NULL
@@ -134,8 +133,10 @@ def growths(
     plan: MapPlan, items: Sequence[str], flow: FlowId, by: JobId, fence: int, anew: int = 0
 ) -> Iterator[Growth]:
     """What the map adds to its flow, in bites: elements, each bite with the gates behind it. The
-    gates of nodes that do not need all elements come last, because they cannot be parted. `items`
-    are JSON; `anew` is how often elements of the map have been removed."""
+    gates of nodes that do not need all elements come last, because they cannot be parted. A bite
+    and its gates are written together or not at all, and a node that waits no more keeps neither
+    from being written: whoever finds elements in the flow finds their gates, too. `items` are JSON;
+    `anew` is how often elements of the map have been removed."""
     like, before = _like(plan, by), _before_item(plan)
     whole = _behind(plan.joins)
     for first in range(0, len(items), ELEMENTS_AT_ONCE):
@@ -147,26 +148,17 @@ def growths(
     yield from _each_gate(gates, flow, by, fence, anew)
 
 
-def apart(growth: Growth) -> Iterator[Growth]:
-    """The same elements without the gates, and then each gate: one that its node no longer needs
-    keeps neither the elements nor the other gates from being added."""
-    flow, by, fence, elements = growth.flow, growth.by, growth.fence, growth.elements
-    if elements is None:
-        yield growth
-        return
-    yield _growth(msgspec.structs.replace(elements, behind={}), flow, by, fence)
-    gates = gates_behind(element_ids(by, elements.indexes, elements.anew), elements.behind)
-    yield from _each_gate(gates, flow, by, fence, elements.anew)
-
-
 def _growth(new: NewElements, flow: FlowId, by: JobId, fence: int) -> Growth:
-    return Growth(flow=flow, by=by, fence=fence, elements=new, graph=encode_elements(new, by))
+    graph = encode_elements(new, by)
+    return Growth(flow=flow, by=by, fence=fence, elements=new, graph=graph, leaves_out_gone=True)
 
 
 def _each_gate(gates: Gates, flow: FlowId, by: JobId, fence: int, anew: int) -> Iterator[Growth]:
     for node, some in gates.items():
         graph = encode_text(GraphText(gates={node: some}, by=by, anew=anew))
-        yield Growth(flow=flow, by=by, fence=fence, gates={node: some}, graph=graph)
+        yield Growth(
+            flow=flow, by=by, fence=fence, gates={node: some}, graph=graph, leaves_out_gone=True
+        )
 
 
 def may_close_a_cycle(growth: Growth) -> bool:

@@ -245,7 +245,8 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     `elements`, and nothing else with them: `holdfast.flow.kept.written_out` says them as nodes
     and gates. `epoch`: somebody has looked for cycles in the graph of the flow at that epoch, and
     the growth applies only while the flow is there. None: the growth can close no cycle unless the
-    flow has some of its nodes already."""
+    flow has some of its nodes already. `leaves_out_gone`: a node that was to get a gate and waits
+    no more refuses nothing. The graph tells of the gate: the node has it if it runs again."""
 
     flow: FlowId
     by: JobId
@@ -255,6 +256,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     gates: dict[JobId, tuple[NewGate, ...]] = {}
     elements: NewElements | None = None
     epoch: int | None = None
+    leaves_out_gone: bool = False
 
 
 class Grown(StrEnum):
@@ -263,7 +265,7 @@ class Grown(StrEnum):
     GROWN = "grown"
     NOT_HELD = "not held"  # `by` does not run with that fence
     OVER = "over"  # the flow has ended, or is being cancelled, or is not there
-    TARGET_GONE = "target gone"  # a node that was to get a gate neither waits nor can fail late
+    TARGET_GONE = "target gone"  # a node that was to get a gate waits no more
     CHANGED = "changed"  # nobody has looked for cycles in the graph as it is now
 
 

@@ -187,14 +187,15 @@ class SpendKept(msgspec.Struct, frozen=True, tag=True):
 
 class NodesFound(msgspec.Struct, frozen=True, tag=True):
     """The flow, and the ids of those of its nodes that were asked for, by name. `anew`: how often
-    what the node had added was removed. `maps`: those of the names that make elements. `defaults`:
-    what the flow says of all its nodes, as JSON."""
+    what the node had added was removed. `maps`: those of the names that make elements, each with
+    those of the names that wait for it. `defaults`: what the flow says of all its nodes, as
+    JSON."""
 
     flow: str
     flow_name: str
     nodes: dict[str, str]
     anew: int = 0
-    maps: tuple[str, ...] = ()
+    maps: dict[str, tuple[str, ...]] = {}
     defaults: str | None = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -61,7 +61,7 @@ class FlowAnswers:
         graph = Graph(await self._store.flows.graph(told.flow))
         ids = {name: str(graph.nodes[name].job) for name in names if name in graph.nodes}
         anew = graph.times_removed(attempt.job.id)
-        maps = tuple(name for name in ids if graph.nodes[name].task == MAP)
+        maps = {name: _waiting(graph, name, ids) for name in ids if graph.nodes[name].task == MAP}
         defaults = await self._defaults(told.flow, graph)
         return NodesFound(told.flow, told.flow_name, ids, anew, maps, defaults)
 
@@ -128,6 +128,12 @@ class FlowAnswers:
         if told is None:
             raise BadFlow(f"job {job} belongs to no flow any more")
         return told
+
+
+def _waiting(graph: Graph, name: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of these nodes that wait for the node of this name."""
+    job = graph.nodes[name].job
+    return tuple(other for other in names if job in graph.upstreams(graph.nodes[other].job))
 
 
 def _among(growth: Growth, known: Mapping[str, JobId]) -> dict[str, JobId]:

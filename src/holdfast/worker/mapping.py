@@ -11,7 +11,7 @@ from holdfast.context import AttemptLost, Context
 from holdfast.errors import BadFlow
 from holdfast.flow.depth import depth_of, with_depth
 from holdfast.flow.graph import Graph
-from holdfast.flow.growing import COLLECT, MAP, MOST_ELEMENTS, MapPlan, apart, growths
+from holdfast.flow.growing import COLLECT, MAP, MOST_ELEMENTS, MapPlan, growths
 from holdfast.flow.inputs import MapResult, map_result
 from holdfast.flow.model import FlowId, Grown, Growth
 from holdfast.handlers.registry import Handler
@@ -40,12 +40,7 @@ def map_handler(store: Store) -> Handler:
         texts = [_encoder.encode(item).decode() for item in items]
         anew = await _times_removed(store, told.flow, ctx)
         for growth in growths(read, texts, told.flow, ctx.job.id, ctx.fence, anew):
-            grown = await _extended(store, growth)
-            if grown is Grown.TARGET_GONE:
-                for part in apart(growth):
-                    _require(await _extended_or_told(store, part), ctx)
-            else:
-                _require(grown, ctx)
+            _require(await _extended(store, growth), ctx)
         return map_result(len(items), anew)
 
     return Handler.of(MAP, make_elements)
@@ -63,20 +58,6 @@ def collect_handler() -> Handler:
         """The gates before this job have said all: it is released, or skipped."""
 
     return Handler.of(COLLECT, collect)
-
-
-async def _extended_or_told(store: Store, growth: Growth) -> Grown:
-    """A node that was to wait for the elements may have ended meanwhile. If it runs again it waits
-    for what the graph says, so the graph has to tell of the gate, and only as long as nobody lets
-    the node wait again."""
-    while True:
-        [flow] = await store.flows.get([growth.flow])
-        grown = await _extended(store, growth)
-        if grown is Grown.TARGET_GONE:
-            told = msgspec.structs.replace(growth, gates={}, epoch=flow.epoch)
-            grown = await _extended(store, told)
-        if grown is not Grown.CHANGED or not growth.gates:
-            return grown
 
 
 async def _extended(store: Store, growth: Growth) -> Grown:

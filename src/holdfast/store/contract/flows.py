@@ -113,9 +113,12 @@ class Flows(Protocol):
         """Add nodes and gates to running flows. A name that the flow has already is kept as it is,
         with the gates that name it: `holdfast.flow.kept.without_known` says what is left. Gates
         alone are added once, by their graph. An upstream that has ended is counted at once. If a
-        growth is refused, nothing of it is written. The flow's epoch grows. A growth of gates alone
-        may be meant for nodes that have been skipped and do not count as bad: its gates count when
-        the flow ends, as those that the nodes had.
+        growth is refused, nothing of it is written. The flow's epoch grows.
+
+        A growth that `leaves_out_gone` is written whole although a node that was to get a gate is
+        no longer blocked, or no node of the flow. Such a node gets no gate; the graph alone tells
+        of it. If the node was skipped and does not count as bad, the gate counts when the flow
+        ends, as those that the node had.
 
         No store looks for cycles. It answers `CHANGED` if the flow has left the epoch at which
         somebody did, or if nobody did and kept nodes may close one: then whoever asks looks again,

@@ -17,7 +17,8 @@ KNOWN = "known"
 
 
 async def add_elements(connections: Connections, growth: Growth, new: NewElements) -> Grown | None:
-    """None if the flow has such nodes already: then each of them has to be looked at."""
+    """None if the flow has such nodes already, or if one of those behind them waits no more: then
+    each of them has to be looked at."""
     like = new.like
     try:
         [(answer, _)] = await connections.timed(

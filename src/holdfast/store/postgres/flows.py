@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 from holdfast.errors import KeyHeld, StoreUnavailable
@@ -186,38 +186,43 @@ class PostgresFlows(PostgresFlowReading):
             return Grown.GROWN
         if growth.epoch not in (None, found[0]["epoch"]) or is_unchecked(growth, left):
             return Grown.CHANGED
-        targets = set(left.gates) - {node.job.id for node in left.nodes}
-        if targets and len(await session.fetch("flows/targets", left.flow, [*targets])) < len(
-            targets
-        ):
-            return Grown.TARGET_GONE if left.nodes else await self._extend_skipped(session, left)
+        gone = set(left.gates) - {node.job.id for node in left.nodes}
+        if gone:
+            gone -= {job for (job,) in await session.fetch("flows/targets", left.flow, [*gone])}
+        if gone and not left.leaves_out_gone:
+            return Grown.TARGET_GONE
+        await self._write(session, left, gone)
+        return Grown.GROWN
+
+    async def _write(self, session: Session, left: Growth, gone: Collection[JobId]) -> None:
+        """Nodes that are `gone` wait no more, and get no gates."""
         [(epoch,)] = await session.fetch("flows/grow", left.flow, len(left.nodes))
         added, first = Added(), first_gate(epoch)
         added.add_nodes(left.flow, left.nodes, first)
         for job, gates in left.gates.items():
-            added.add_gates(left.flow, job, gates, first)
+            if job not in gone:
+                added.add_gates(left.flow, job, gates, first)
         added.graphs.append((left.flow, left.graph))
         await add(session, self._connections, left.nodes, added)
         if added.gates:
             await self._count(session, left.flow, added, first)
-        return Grown.GROWN
+        if gone:
+            await self._keep_skipped(session, left, gone, first)
 
-    async def _extend_skipped(self, session: Session, growth: Growth) -> Grown:
+    async def _keep_skipped(
+        self, session: Session, growth: Growth, gone: Collection[JobId], first: int
+    ) -> None:
         """Keep gates of skipped nodes for the end of the flow, which looks at all their edges."""
-        targets = [*growth.gates]
-        if len(await session.fetch("flows/skipped", growth.flow, targets)) < len(targets):
-            return Grown.TARGET_GONE
-        [(epoch,)] = await session.fetch("flows/grow", growth.flow, 0)
         added = Added()
-        for job, gates in growth.gates.items():
-            added.add_gates(growth.flow, job, gates, first_gate(epoch))
+        for (job,) in await session.fetch("flows/skipped", growth.flow, [*gone]):
+            added.add_gates(growth.flow, job, growth.gates[job], first)
+        if not added.gates:
+            return
         kept = [(job, n, need) for job, n, _, need, *_ in added.gates]
         added.gates = []
-        added.graphs.append((growth.flow, growth.graph))
         await added.write(session)
         columns = [list(column) for column in zip(*kept, strict=True)]
         await session.fetch("flows/keep_gates", growth.flow, *columns)
-        return Grown.GROWN
 
     async def _count(
         self,

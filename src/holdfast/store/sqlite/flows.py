@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from holdfast.flow.elements import element_ids, element_names
@@ -16,7 +16,6 @@ from holdfast.flow.model import (
     Grown,
     Growth,
     Mending,
-    NewElements,
     NewFlow,
     Reopening,
     is_bad_end,
@@ -173,33 +172,25 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
         return Grown.NOT_HELD
     if (new := growth.elements) is not None and new.are_plain:
         names = element_names(new.map, new.indexes)
-        if not tx.rows(sql["names"], (growth.flow, to_json(names))):
-            return _extend_by_elements(tx, growth, new)
+        is_new = not tx.rows(sql["names"], (growth.flow, to_json(names)))
+        if is_new and len(_blocked(tx, growth.flow, new.behind)) == len(new.behind):
+            ids = element_ids(growth.by, new.indexes, new.anew)
+            add_elements(tx, growth, new, ids, _note_growth(tx, growth, len(ids)))
+            return Grown.GROWN
     if (left := _not_known(tx, written_out(growth))) is None:
         return Grown.GROWN
     if growth.epoch not in (None, state[1]) or is_unchecked(growth, left):
         return Grown.CHANGED
-    if not _are_blocked(tx, left.flow, set(left.gates) - {node.job.id for node in left.nodes}):
-        return Grown.TARGET_GONE if left.nodes else _extend_skipped(tx, left)
+    targets = set(left.gates) - {node.job.id for node in left.nodes}
+    gone = targets - _blocked(tx, left.flow, targets)
+    if gone and not left.leaves_out_gone:
+        return Grown.TARGET_GONE
     epoch = _note_growth(tx, left, len(left.nodes))
-    grow(tx, left.flow, epoch, left.nodes, left.gates)
-    return Grown.GROWN
-
-
-def _extend_skipped(tx: Transaction, growth: Growth) -> Grown:
-    """Keep gates of skipped nodes for the end of the flow."""
-    values = (to_json(growth.gates), growth.flow)
-    if len(tx.rows(steps("flows/extend")["skipped"], values)) < len(growth.gates):
-        return Grown.TARGET_GONE
-    keep_gates(tx, growth.flow, _note_growth(tx, growth, 0), growth.gates)
-    return Grown.GROWN
-
-
-def _extend_by_elements(tx: Transaction, growth: Growth, new: NewElements) -> Grown:
-    if not _are_blocked(tx, growth.flow, new.behind):
-        return Grown.TARGET_GONE
-    ids = element_ids(growth.by, new.indexes, new.anew)
-    add_elements(tx, growth, new, ids, _note_growth(tx, growth, len(ids)))
+    gates = {job: some for job, some in left.gates.items() if job not in gone}
+    grow(tx, left.flow, epoch, left.nodes, gates)
+    if gone:
+        skipped = tx.rows(sql["skipped"], (to_json(gone), left.flow))
+        keep_gates(tx, left.flow, epoch, {job: left.gates[job] for (job,) in skipped})
     return Grown.GROWN
 
 
@@ -230,7 +221,8 @@ def _reopen(tx: Transaction, plan: Reopening, by: str | None) -> bool:
         return False
     ids, gone = to_json(again), to_json(removed)
     found = tx.rows(sql["ended"], (to_json(again | removed), plan.flow))
-    if len(found) < len(again | removed) or not _are_blocked(tx, plan.flow, plan.counted_anew):
+    anew = plan.counted_anew
+    if len(found) < len(again | removed) or len(_blocked(tx, plan.flow, anew)) < len(anew):
         return False
     if tx.rows(sql["undone"], (to_json(again | removed),)):
         return False
@@ -255,10 +247,12 @@ def _reopen(tx: Transaction, plan: Reopening, by: str | None) -> bool:
     return True
 
 
-def _are_blocked(tx: Transaction, flow: FlowId, jobs: Iterable[JobId]) -> bool:
-    wanted = set(jobs)
-    found = tx.rows(steps("flows/extend")["blocked"], (to_json(wanted), flow))
-    return len(found) == len(wanted)
+def _blocked(tx: Transaction, flow: FlowId, jobs: Collection[JobId]) -> set[JobId]:
+    """Those of these jobs that are blocked nodes of the flow."""
+    if not jobs:
+        return set()
+    found = tx.rows(steps("flows/extend")["blocked"], (to_json(jobs), flow))
+    return {JobId(job) for (job,) in found}
 
 
 def _revive(
@@ -283,8 +277,7 @@ def _mend(tx: Transaction, plan: Mending) -> bool:
     if not tx.rows(sql["may"], (plan.flow, plan.epoch)):
         return False
     tx.run(sql["revive"], {"id": plan.flow})
-    blocked = tx.rows(steps("flows/extend")["blocked"], (to_json(plan.gates), plan.flow))
-    there = {JobId(job_id) for (job_id,) in blocked}
+    there = _blocked(tx, plan.flow, plan.gates)
     tx.run(sql["recount"], {"id": plan.flow})
     tx.run(steps("flows/settle")["settled"], (to_json([plan.flow]),))
     replace_gates(tx, plan.flow, {one: plan.gates[one] for one in there})

@@ -145,7 +145,8 @@ class NewFlowRow(msgspec.Struct, array_like=True):
 
 class GrowthRow(msgspec.Struct, array_like=True):
     """What is added to a flow. `gates`: [node, gates] of nodes that are there. With `elements`
-    there is nothing else. `epoch`: the only one of the flow at which it applies, False for any."""
+    there is nothing else. `epoch`: the only one of the flow at which it applies, False for any.
+    `leaves_out_gone`: whether gates of nodes that wait no more are left out."""
 
     flow: str
     by: str
@@ -155,6 +156,7 @@ class GrowthRow(msgspec.Struct, array_like=True):
     graph: str
     elements: ElementsRow | Maybe
     epoch: int | Maybe
+    leaves_out_gone: bool
 
 
 class ReopeningRow(msgspec.Struct, array_like=True):

@@ -97,6 +97,7 @@ def growth_row(growth: Growth, tag: str) -> GrowthRow:
         growth.graph,
         False if growth.elements is None else _elements_row(growth, growth.elements),
         False if growth.epoch is None else growth.epoch,
+        growth.leaves_out_gone,
     )
 
 

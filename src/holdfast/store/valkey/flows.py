@@ -43,7 +43,7 @@ from holdfast.store.valkey.replies import paired
 START_BATCH = 500  # nodes of one script, unless one flow has more
 PRUNE_BATCH = 1_000
 KNOWN = b"known"
-"""The flow may have elements of a growth already."""
+"""The flow may have elements of a growth already, or a node behind them waits no more."""
 
 
 class Placed(NamedTuple):

@@ -3,8 +3,9 @@
 
 -- Decides about a growth by elements, and does what belongs to their flow: locks it, counts the nodes,
 -- writes the graph, and a gate for each node that waits for them. `first` is the id of the first element: it
--- is there if the same growth was made before, and then all of it is looked at node by node. Answers as
--- `holdfast.flow.model.Grown` does, or `known`; and the number of these gates.
+-- is there if the same growth was made before, and then all of it is looked at node by node. So it is if a node
+-- that is to wait for them waits no more. Answers `known` then, and otherwise as `holdfast.flow.model.Grown`
+-- does; and the number of these gates.
 create function {{schema}}.grow_by_elements(
     grown uuid, adder uuid, held bigint, first uuid, nodes int, waiting uuid[], told text
 )
@@ -28,15 +29,11 @@ begin
         return query select 'not held', number;
         return;
     end if;
-    if exists (select from {{schema}}.node where job_id = first) then
-        return query select 'known', number;
-        return;
-    end if;
     select count(*) into targets from unnest(waiting) as asked (id)
     where exists (select from {{schema}}.blocked where blocked.job_id = asked.id)
     and exists (select from {{schema}}.node where node.job_id = asked.id and node.flow_id = grown);
-    if targets < cardinality(waiting) then
-        return query select 'target gone', number;
+    if targets < cardinality(waiting) or exists (select from {{schema}}.node where job_id = first) then
+        return query select 'known', number;
         return;
     end if;
     -- first_gate in holdfast/flow/model.py

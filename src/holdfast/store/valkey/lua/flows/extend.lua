@@ -5,8 +5,8 @@
 --
 -- `growth`: a GrowthRow. Answers what became of it, as `holdfast.flow.model.Grown` names it. Or nothing is
 -- changed, and the answer is name, id, … of those of its nodes that the flow has already: then the caller
--- has to leave these out. Elements of which the flow may have some are answered with `known`: then the
--- caller has to write them out as nodes.
+-- has to leave these out. Elements of which the flow may have some, or behind which a node waits no more, are
+-- answered with `known`: then the caller has to write them out as nodes.
 local given = cmsgpack.unpack(growth)
 local flow, by, added = given[GROWTH_FLOW], given[GROWTH_BY], given[GROWTH_NODES]
 local row, elements = flow_row(flow), given[GROWTH_ELEMENTS]
@@ -37,44 +37,52 @@ local function has_grown_before()
         and redis.call('LPOS', partition .. ':fg:' .. flow, given[GROWTH_GRAPH])
 end
 
--- The nodes that are to get a gate.
-local function targets()
-    local ids = {}
-    for n, target in ipairs(given[GROWTH_GATES]) do
-        ids[n] = target[1]
-    end
-    for n = 1, elements and #elements[ELEMENTS_BEHIND] or 0, 2 do
-        ids[#ids + 1] = elements[ELEMENTS_BEHIND][n]
-    end
-    return ids
+local function is_blocked(id)
+    local record, node = records[id], nodes[id]
+    return record and record[STATE] == 'blocked' and node and node[NODE_FLOW] == flow
 end
 
--- Whether all nodes that are to get a gate are blocked, or are added with this growth.
+-- Whether the node was skipped for no bad end: its gates count when the flow ends.
+local function is_skipped(id)
+    local record, node = records[id], nodes[id]
+    return record and record[STATE] == 'skipped' and node and node[NODE_FLOW] == flow and not node[NODE_IS_BAD]
+end
+
+-- Whether all nodes behind the elements are blocked.
 local function are_blocked()
-    local ids, is_new = targets(), {}
-    for n = 2, #added[NEW_NODES_NAMES], 2 do
-        is_new[added[NEW_NODES_NAMES][n]] = true
-    end
-    load(ids)
-    load_nodes(ids)
-    for _, id in ipairs(ids) do
-        local is_blocked = records[id] and records[id][STATE] == 'blocked'
-        if not is_new[id] and not (is_blocked and nodes[id] and nodes[id][NODE_FLOW] == flow) then
+    local behind = elements[ELEMENTS_BEHIND]
+    for n = 1, #behind, 2 do
+        load({behind[n]})
+        load_nodes({behind[n]})
+        if not is_blocked(behind[n]) then
             return false
         end
     end
     return true
 end
 
--- Whether there are gates alone, for nodes that were skipped for no bad end: their gates count when the flow ends.
-local function are_skipped()
-    for _, id in ipairs(targets()) do
-        local is_skipped = records[id] and records[id][STATE] == 'skipped'
-        if not (is_skipped and nodes[id] and nodes[id][NODE_FLOW] == flow and not nodes[id][NODE_IS_BAD]) then
+-- Leave out the gates of nodes that wait no more. Answers whether that may be.
+local function leave_out_gone()
+    local ids, is_new, left = {}, {}, {}
+    for n, target in ipairs(given[GROWTH_GATES]) do
+        ids[n] = target[1]
+    end
+    for n = 2, #added[NEW_NODES_NAMES], 2 do
+        is_new[added[NEW_NODES_NAMES][n]] = true
+    end
+    load(ids)
+    load_nodes(ids)
+    for n, id in ipairs(ids) do
+        if is_new[id] or is_blocked(id) then
+            left[#left + 1] = given[GROWTH_GATES][n]
+        elseif not given[GROWTH_LEAVES_OUT_GONE] then
             return false
+        elseif is_skipped(id) then
+            left[#left + 1] = given[GROWTH_GATES][n]
         end
     end
-    return #added[NEW_NODES_NAMES] == 0
+    given[GROWTH_GATES] = left
+    return true
 end
 
 -- The flow has so many nodes more.
@@ -107,10 +115,8 @@ elseif not is_held() then
     return 'not held'
 end
 if elements then
-    if may_have_elements(flow, elements) then
+    if may_have_elements(flow, elements) or not are_blocked() then
         return 'known'
-    elseif not are_blocked() then
-        return 'target gone'
     end
     note_growth(#elements[ELEMENTS_IDS])
     add_elements(flow, elements)
@@ -123,7 +129,7 @@ elseif has_grown_before() then
     return 'grown'
 elseif given[GROWTH_EPOCH] and given[GROWTH_EPOCH] ~= row[FLOW_EPOCH] then
     return 'changed'
-elseif not are_blocked() and not are_skipped() then
+elseif not leave_out_gone() then
     return 'target gone'
 end
 add()
