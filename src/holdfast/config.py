@@ -37,7 +37,8 @@ UNENCRYPTED = frozenset({"errors", "progress"})
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What a program may set once for all. Times are seconds, sizes are bytes."""
+    """What a program may set once for all. Times are seconds, sizes are bytes.
+    Text may say a time with its unit."""
 
     url: str = "sqlite:///holdfast.db"
     app: str | None = None
@@ -129,10 +130,25 @@ def _typed(name: str, value: Any) -> Any:
         checks.kind(name, value, str, "text")
     if isinstance(value, bool) or (kind is int and isinstance(value, float)):
         return value
+    if kind is float:
+        return _seconds(name, value)
     try:
         return kind(value)
     except (TypeError, ValueError, OverflowError):
-        raise BadOption(name, f"of type {kind.__name__}", value) from None
+        raise BadOption(name, "a whole number", value) from None
+
+
+def _seconds(name: str, value: Any) -> float:
+    """A time as a number, or as options of commands take it: `90s`, `15m`."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        from holdfast.job.duration import EXAMPLES, parse_duration  # most times have no unit
+
+        found = parse_duration(value) if isinstance(value, str) else None
+        if found is None:
+            raise BadOption(name, EXAMPLES, value) from None
+        return found
 
 
 def _modules(name: str, value: object) -> tuple[str, ...]:

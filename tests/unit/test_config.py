@@ -54,9 +54,30 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "seconds"), [("20s", 20.0), ("15m", 900.0), ("1.5h", 5_400.0), ("90", 90.0), ("5", 5)]
+)
+def test_times_take_units_as_options_of_commands_do(
+    text: str, seconds: float, tmp_path: Path
+) -> None:
+    environ = {"HOLDFAST_UNREADABLE_FOR": text}
+    assert Settings.load(environ=environ, folder=tmp_path).unreadable_for == seconds
+    (tmp_path / "holdfast.toml").write_text(f'lease = "{text}"\n')
+    assert Settings.load(environ={}, folder=tmp_path).lease == seconds
+
+
+@pytest.mark.parametrize(
     ("environ", "says"),
     [
-        ({"HOLDFAST_LEASE": "soon"}, "lease must be of type float, got 'soon'"),
+        (
+            {"HOLDFAST_LEASE": "soon"},
+            "lease must be seconds or such as 90s, 15m, 2h, 3d, got 'soon'",
+        ),
+        (
+            {"HOLDFAST_UNREADABLE_FOR": "20 bananas"},
+            "unreadable_for must be seconds or such as 90s, 15m, 2h, 3d, got '20 bananas'",
+        ),
+        ({"HOLDFAST_MAX_STEPS": "20s"}, "max_steps must be a whole number, got '20s'"),
+        ({"HOLDFAST_LEASE": "200ms"}, "lease must be at least 0.3"),
         ({"HOLDFAST_LEASE": "0"}, "lease must be at least 0.3"),
         ({"HOLDFAST_KEEP_AUDIT": "0"}, "keep_audit must be more than 0 seconds"),
         ({"HOLDFAST_MAX_PAYLOAD": "1"}, "max_payload must be a whole number, at least 1024"),

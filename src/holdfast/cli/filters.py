@@ -12,7 +12,8 @@ import msgspec
 
 from holdfast.cli.target import UsageProblem
 from holdfast.clock import utcnow
-from holdfast.insights.when import parse_duration, parse_moment
+from holdfast.insights.when import parse_moment
+from holdfast.job.duration import EXAMPLES, parse_duration
 from holdfast.job.state import JobState
 
 if TYPE_CHECKING:
@@ -175,5 +176,5 @@ def wait(option: str, text: str) -> float:
     """How many seconds to wait, from `90`, `15m` or `2h`."""
     found = parse_duration(text)
     if found is None:
-        raise UsageProblem(f"{option} must be seconds or such as 90s, 15m, 2h, 3d; got {text!r}")
+        raise UsageProblem(f"{option} must be {EXAMPLES}; got {text!r}")
     return found
