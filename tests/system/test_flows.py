@@ -270,17 +270,22 @@ async def test_a_result_that_does_not_fit_fails_its_reader_only(app: App) -> Non
     text = flow.add(app.tasks["say"], "words")
     flow.add(app.tasks["double"], text.output)
     run = await flow.start()
+    [reader] = [node.job_id for node in await run.nodes() if node.name == "double"]
     async with app.worker(unreadable_for=0):
         with pytest.raises(FlowFailed, match="double"):
             await run.result(WITHIN)
+    [reason] = (await app.client.explain(reader)).reasons
+    assert reason.advice.startswith("deploy a worker whose code takes the arguments of 'double', ")
 
 
 async def test_a_result_that_does_not_fit_waits_for_a_worker_that_can_read_it(app: App) -> None:
     flow = app.flow("misfit")
     text = flow.add(app.tasks["say"], "words")
-    flow.add(app.tasks["double"], text.output).named("reader")
+    reading = flow.add(app.tasks["double"], text.output).named("reader")
+    flow.add(app.tasks["say"], "behind").named("behind").after(reading)
     run = await flow.start()
-    [reader] = [node.job_id for node in await run.nodes() if node.name == "reader"]
+    ids = {node.name: node.job_id for node in await run.nodes()}
+    reader, after = ids["reader"], ids["behind"]
     async with working(app):
         await wait_until(lambda: _is_left(app, reader), WITHIN, "the reader is left")
     [job] = await app.store.jobs.get([reader])
@@ -288,6 +293,13 @@ async def test_a_result_that_does_not_fit_waits_for_a_worker_that_can_read_it(ap
     assert (await run.get()).state is FlowState.RUNNING
     [reason, *_] = (await app.client.explain(job.id)).reasons
     assert reason.code == "arguments-misfit"
+    [node] = (await app.client.flows.explain(run.id)).frontier
+    assert node.why == f"is left: {reason.fact}"
+    assert "expected int, got str: the function changed" in reason.fact
+    assert "it fails in" in reason.fact
+    [behind] = (await app.client.explain(after)).reasons
+    assert behind.fact.startswith("waits for 'reader', which is left: no live worker can read")
+    assert behind.advice == reason.advice
 
 
 async def _is_left(app: App, job_id: JobId) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -14,6 +15,7 @@ from holdfast.clock import ManualClock
 from holdfast.events import Event
 from holdfast.fleet.reading import KIND, notes
 from holdfast.handlers.registry import Handler
+from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.checks import check_policies
 from holdfast.insights.explain import explain
 from holdfast.insights.reasons import Reason, Who
@@ -127,7 +129,10 @@ async def test_it_fails_when_no_live_worker_could_read_it_for_the_limit(
     assert error.kind == "BadArguments"
     assert "'greeting'" in error.message
     assert "for 900 s no live worker could read them" in error.message
-    assert "old-7, release" in error.message
+    assert "tried by 'old-7' (code " in error.message
+    [reason] = (await explain(old.store, job)).reasons
+    assert reason.advice == "deploy a worker whose code takes its arguments, then run it again"
+    assert reason.action == Action(Noun.JOBS, Verb.REQUEUE, job_id)
 
 
 async def test_it_does_not_fail_while_a_live_worker_may_read_it(
@@ -327,23 +332,37 @@ async def test_explain_says_who_tried_and_when_it_fails(
     reason = await misfit_of(old, job_id)
     assert "no live worker can read its arguments" in reason.fact
     assert "it takes no 'greeting'" in reason.fact
-    assert "old-7, release" in reason.fact
+    assert "or the code that gives the arguments has a slip" in reason.fact
+    assert re.search(r"tried: 'old-7' \(code [0-9a-f]{8}\)", reason.fact)
+    assert "it fails in 10 min" in reason.fact
     assert reason.who is Who.DEVELOPER
-    assert "it fails in 10 min" in reason.advice
-    assert reason.action is not None
+    assert reason.advice.startswith("deploy a worker whose code takes them")
+    assert reason.advice.endswith("to give it up before it fails")
+    assert reason.action == Action(Noun.JOBS, Verb.CANCEL, job_id)
 
     await old.store.jobs.promote_due(10)
-    assert (await misfit_of(old, job_id)).advice == reason.advice
+    ready = await misfit_of(old, job_id)
+    assert (ready.advice, "it fails in 10 min" in ready.fact) == (reason.advice, True)
     await register(old.store, code="another", lease=LIMIT)
     hopeful = await misfit_of(old, job_id)
     assert "do not fit the workers that tried" in hopeful.fact
-    assert "may read them: busy" in hopeful.advice
+    assert "may read them: 'busy' (code another)" in hopeful.advice
 
     clock.advance(LIMIT + 1)
-    assert "the next worker that claims the job" in (await misfit_of(old, job_id)).advice
+    assert "the next worker that claims the job" in (await misfit_of(old, job_id)).fact
     await new.drain()
     codes = [reason.code for reason in (await explain(new.store, await new.get(job_id))).reasons]
     assert codes == ["ended"]
+
+
+async def test_explain_does_not_advise_to_run_it_now(old: Shop, new: Shop) -> None:
+    """That would begin the time anew, and no worker could read the job any better."""
+    job_id = await new.enqueue("greet", "Ann", "good day")
+    await old.drain()
+    found = await explain(old.store, await old.get(job_id))
+    actions = {reason.code: reason.action for reason in found.reasons}
+    assert actions["not-due"] is None
+    assert [one.verb for one in actions.values() if one is not None] == [Verb.CANCEL]
 
 
 async def misfit_of(shop: Shop, job_id: JobId) -> Reason:

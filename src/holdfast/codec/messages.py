@@ -10,7 +10,10 @@ _PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.(\w+)(.*)`", re.DOTALL)
 
 NO_NAN = "JSON has no NaN or infinity: use None or a str"
 PLAIN_DATA = "pass plain data, such as an id, and build the object inside the task"
-CHANGED = "the function changed since this job was enqueued"
+CHANGED = (
+    "the function changed since this job was enqueued, or the code that gives the arguments has a "
+    "slip"
+)
 WORD = r"^[^\x00]*\Z"
 """The pattern of a text that a program can be given."""
 NO_OPTION = r"^(?!-)[^\x00]*\Z"

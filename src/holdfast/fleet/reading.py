@@ -25,6 +25,8 @@ from holdfast.store.contract.workers import WorkerInfo
 KIND = "unread"
 MOST_TRIED = 50
 """Kinds of code that a note remembers."""
+CODE_SHOWN = 8
+"""So many letters of a digest are shown."""
 
 
 class OfQueue(Protocol):
@@ -62,12 +64,18 @@ class Note(msgspec.Struct, frozen=True):
     @property
     def workers(self) -> str:
         """The workers that tried, for people."""
-        return ", ".join(map(repr, self.tried.values()))
+        return ", ".join(named(name, code) for code, name in self.tried.items())
 
     def to_put(self, job: JobId) -> Put:
         """A note that no worker has renewed for as long as its limit says nothing any more."""
         text = msgspec.json.encode(self).decode()
         return Put(key=job, value=text, expires_in=2 * self.limit + 60.0)
+
+
+def named(worker: str, code: str | None) -> str:
+    """A worker with the beginning of the digest of its code: both sides of a deploy often have
+    workers of the same name."""
+    return repr(worker) if code is None else f"{worker!r} (code {code[:CODE_SHOWN]})"
 
 
 _decode = msgspec.json.Decoder(Note).decode

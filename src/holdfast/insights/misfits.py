@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast.fleet.reading import Note, labels_of, may_read, notes
+from holdfast.fleet.reading import Note, labels_of, may_read, named, notes
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.reasons import Reason, Who, span_text
 from holdfast.job.outcome import LEFT
@@ -26,12 +26,16 @@ async def about_misfit(store: Store, job: Job, now: datetime) -> list[Reason]:
     others = may_read(job, workers, labels, note.tried)
     problem = shown(job.reason or "").removeprefix(LEFT)
     if others:
-        names = ", ".join(sorted(worker.name for worker in others)[:3])
+        names = ", ".join(sorted(named(one.name, one.facts.code) for one in others)[:3])
         fact = f"its arguments do not fit the workers that tried ({note.workers}){problem}"
         advice = f"a live worker with other code may read them: {names}"
         return [Reason("arguments-misfit", fact, Who.WORKER, advice)]
-    fact = f"no live worker can read its arguments{problem}; tried: {note.workers}"
-    advice = f"deploy a worker whose code takes them; {_fails(note, now)}"
+    tried = f"tried: {note.workers}; {_fails(note, now)}"
+    fact = f"no live worker can read its arguments{problem}; {tried}"
+    advice = (
+        "deploy a worker whose code takes them; if they come from a slip, mend it and enqueue the "
+        "work again; to give it up before it fails"
+    )
     cancel = Action(Noun.JOBS, Verb.CANCEL, job.id)
     return [Reason("arguments-misfit", fact, Who.DEVELOPER, advice, cancel)]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import datetime
 
 import msgspec
 
+from holdfast.fleet.reading import notes
 from holdfast.flow.model import NodeInfo
+from holdfast.insights.misfits import about_misfit
 from holdfast.insights.reasons import (
     Reason,
     Who,
@@ -22,6 +24,8 @@ from holdfast.job.record import Job
 from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.workers import WorkerInfo
+
+MAY_BE_LEFT = (JobState.READY, JobState.SCHEDULED)
 
 
 class NodeStatus(msgspec.Struct, frozen=True):
@@ -44,21 +48,28 @@ async def statuses_of(store: Store, ids: Sequence[JobId], now: datetime) -> dict
     """How these jobs stand. It asks the store several times for each job: hand it few."""
     if not ids:
         return {}
-    reader = _Reader(store, now, await store.workers.find())
     jobs = await store.jobs.get(ids)
+    left = await notes(store, [job.id for job in jobs if job.state in MAY_BE_LEFT])
+    reader = _Reader(store, now, await store.workers.find(), left)
     return {job.id: await reader.status(job) for job in jobs}
 
 
 class _Reader:
     """Reads what many nodes have in common once."""
 
-    def __init__(self, store: Store, now: datetime, workers: list[WorkerInfo]) -> None:
+    def __init__(
+        self, store: Store, now: datetime, workers: list[WorkerInfo], left: Container[JobId]
+    ) -> None:
         self._store = store
         self._now = now
         self._workers = workers
+        self._left = left
         self._obstacles: dict[tuple[str, str], list[Reason]] = {}
 
     async def status(self, job: Job) -> NodeStatus:
+        misfits = await about_misfit(self._store, job, self._now) if job.id in self._left else []
+        for reason in misfits:
+            return NodeStatus(f"is left: {reason.fact}", reason.who, reason)
         match job.state:
             case JobState.RUNNING:
                 return self._running(job)

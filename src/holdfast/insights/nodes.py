@@ -11,7 +11,7 @@ from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.causes import chain_of, chain_text, jobs_with_reasons, skipped_because_of
 from holdfast.insights.gates import NAMED, awaited, gate_reason, open_gates
 from holdfast.insights.node_status import NodeStatus, statuses
-from holdfast.insights.reasons import Reason, Who
+from holdfast.insights.reasons import DEPLOY, Reason, Who, was_unread
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
@@ -90,6 +90,9 @@ def _ended(flow: FlowInfo, first: NodeInfo, fact: str) -> Reason:
         return Reason("ended", fact, Who.NOBODY)
     again = Action(Noun.FLOWS, Verb.RETRY, flow.id, value=first.name)
     advice = f"run {first.name!r} again, and what was skipped because of it"
+    if was_unread(first.reason):
+        advice = f"{DEPLOY} the arguments of {first.name!r}, then {advice}"
+        return Reason("ended", fact, Who.DEVELOPER, advice, again)
     return Reason("ended", fact, Who.OPERATOR, advice, again)
 
 

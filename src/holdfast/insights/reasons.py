@@ -15,14 +15,17 @@ import msgspec
 from holdfast.fleet.reading import labels_of
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.job.checks import PRIORITY_LIMIT
-from holdfast.job.outcome import has_started_in_time
+from holdfast.job.outcome import LEFT, NO_READER, has_started_in_time
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Job
+from holdfast.job.sealed import shown
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.store.contract.queues import EVERY_QUEUE, Paused, QueueInfo
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.workers import WorkerInfo
+
+DEPLOY = "deploy a worker whose code takes"
 
 
 class Who(StrEnum):
@@ -76,7 +79,17 @@ def about_ended(job: Job) -> Reason:
     fact = f"it has ended as {job.state}{why}"
     if job.state is JobState.SUCCEEDED:
         return Reason("ended", fact, Who.NOBODY)
-    return Reason("ended", fact, Who.OPERATOR, "run it again", _on_job(Verb.REQUEUE, job))
+    again = _on_job(Verb.REQUEUE, job)
+    if was_unread(job.reason):
+        return Reason(
+            "ended", fact, Who.DEVELOPER, f"{DEPLOY} its arguments, then run it again", again
+        )
+    return Reason("ended", fact, Who.OPERATOR, "run it again", again)
+
+
+def was_unread(reason: str | None) -> bool:
+    """Whether a job failed because its arguments fitted no live worker."""
+    return NO_READER in shown(reason or "")
 
 
 def about_scheduled(job: Job, now: datetime, workers: list[WorkerInfo]) -> list[Reason]:
@@ -84,6 +97,8 @@ def about_scheduled(job: Job, now: datetime, workers: list[WorkerInfo]) -> list[
     why = job.reason or "it was enqueued for later"
     if job.due_at > now:
         fact = f"due in {span_text(job.due_at, now)} ({why})"
+        if why.startswith(LEFT):  # no worker would read it any better at once
+            return [Reason("not-due", fact, Who.TIME, "a worker looks at it again then")]
         at_once = _on_job(Verb.RESCHEDULE, job, 0)
         return [Reason("not-due", fact, Who.TIME, "run it now instead", at_once)]
     fact = f"due since {span_text(now, job.due_at)} but not yet promoted"

@@ -43,6 +43,8 @@ from holdfast.job.transition import Transition
 from holdfast.job.what import What
 
 LEFT = "left for a worker that can read it"
+NO_READER = "no live worker could read them"
+"""Why a job failed whose arguments did not fit."""
 LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that an unreadable job waits, first and at most
 UNWRITABLE = "the store could not take this attempt's end"
 LAST_RESORT_KEPT_FOR = 30 * DAY

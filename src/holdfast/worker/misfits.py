@@ -28,7 +28,7 @@ from holdfast.errors import BadArguments
 from holdfast.fleet.reading import KIND, Note, labels_of, may_read, noted, notes
 from holdfast.job.ends import DoesNotFit, End, PutOff, Raised
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import LEFT
+from holdfast.job.outcome import LEFT, NO_READER
 from holdfast.job.record import Claimed
 from holdfast.job.redaction import Redactor
 from holdfast.job.retry import exception_names
@@ -36,7 +36,6 @@ from holdfast.job.text import describe
 from holdfast.job.what import What
 from holdfast.store.contract.shelf import Put
 from holdfast.store.contract.workers import WorkerInfo
-from holdfast.telemetry.build import RELEASE
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.identity import Identity
 from holdfast.worker.permits import Places
@@ -195,9 +194,8 @@ class Misfits:
         return [worker for worker in self._fleet if worker.id != self._identity.id]
 
     def _noted(self, job: Claimed, before: Note | None, now: datetime) -> Note:
-        setup = self._setup
-        name, limit = f"{setup.options.name}, release {RELEASE}", setup.options.unreadable_for
-        return noted(before, job.fence, setup.code, name, limit, now)
+        setup, options = self._setup, self._setup.options
+        return noted(before, job.fence, setup.code, options.name, options.unreadable_for, now)
 
     def _left_for(self, seconds: float, problem: str) -> PutOff:
         now = self._loop.time()
@@ -214,6 +212,6 @@ def _wait(note: Note, now: datetime, is_hopeful: bool) -> float:
 
 
 def _unread(note: Note, problem: str) -> Raised:
-    tried = f"for {note.limit:g} s no live worker could read them, tried by {note.workers}"
+    tried = f"for {note.limit:g} s {NO_READER}, tried by {note.workers}"
     message = f"{problem}; {tried}"
     return Raised(BadArguments.__name__, message, names=exception_names(BadArguments), final=True)
