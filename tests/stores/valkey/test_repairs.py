@@ -76,6 +76,21 @@ class Doctor:
         ]
         self.server.say("ZADD", key, 0, member.replace(like, job))
 
+    def rescore(self, kind: str, job: JobId, by: int) -> None:
+        """Give a job another score in each list of this kind."""
+        for key in self.lists(kind):
+            for member in self._members(key):
+                if job in member:
+                    self.server.say("ZINCRBY", key, by, member)
+
+    def score(self, kind: str, job: JobId) -> list[str]:
+        return [
+            str(self.server.say("ZSCORE", key, member))
+            for key in self.lists(kind)
+            for member in self._members(key)
+            if job in member
+        ]
+
     def drop(self, kind: str) -> None:
         for key in self.lists(kind):
             self.server.say("DEL", key)
@@ -279,6 +294,47 @@ async def test_lists_and_books_that_are_both_wrong_are_put_right(doctor: Doctor)
     assert await doctor.is_well()
     acts = (await scene.store.audit.page(AuditFilter(), 9)).entries
     assert [(act.by, act.verb) for act in acts] == [("ann", "books.correct")] * 2
+
+
+SCORED: dict[str, JobState] = {
+    "due": JobState.SCHEDULED,
+    "deadlines": JobState.SCHEDULED,
+    "timeouts": JobState.RUNNING,
+    "expiry": JobState.SUCCEEDED,
+    "ready": JobState.READY,
+    "live": JobState.SUSPENDED,
+    "ended": JobState.FAILED,
+}
+
+
+@pytest.mark.parametrize("by", [-(10**15), 10**15])
+@pytest.mark.parametrize("kind", SCORED)
+async def test_a_list_orders_a_job_by_what_its_record_says(
+    doctor: Doctor, kind: str, by: int
+) -> None:
+    """By another time it would move too early or never; by another priority, out of turn."""
+    scene, state = doctor.scene, SCORED[kind]
+    options: dict[str, Any] = {"policy": Policy(timeout=9)} if state is JobState.RUNNING else {}
+    if kind == "deadlines":
+        options["deadline_in"] = 1e6
+    jobs = [await scene.in_state(state, queue=state, **options) for _ in range(3)]
+    before = doctor.score(kind, jobs[1])
+    doctor.rescore(kind, jobs[1], by)
+    assert before
+    assert doctor.score(kind, jobs[1]) != before
+    assert MISPLACED in await doctor.problems()
+    assert await doctor.problems(fix=True) == []
+    assert doctor.score(kind, jobs[1]) == before
+    assert await doctor.is_well()
+
+
+async def test_a_list_whose_scores_are_all_mixed_up_is_looked_at_once(doctor: Doctor) -> None:
+    """Its members are in no order then, and a walk by their ids would go round for ever."""
+    jobs = sorted(await doctor.scene.enqueue_many(300))
+    for job in jobs[:200]:
+        doctor.rescore("live", job, 1)
+    assert MISPLACED in await doctor.problems()
+    assert await doctor.problems(fix=True) == []
 
 
 async def test_a_store_that_is_well_is_left_as_it_is(doctor: Doctor) -> None:

@@ -123,22 +123,22 @@ class ValkeyHealth(ValkeyVerbs):
         return Finding("counters", PROBLEM, "; ".join(wrong), advice)
 
     async def _leases(self) -> Finding:
-        known = {
-            worker
-            for worker, _ in paired(
-                await self._connections.command("HGETALL", self._connections.key(0, "workers"))
-            )
-        }
-        reads = [
-            ("SMEMBERS", self._connections.key(p, "holders")) for p in self._connections.partitions
-        ]
-        holders = {w.decode() for some in await self._connections.commands(reads) for w in some}
-        orphans = holders - known
+        holders = await self._holders()
+        workers = await self._connections.command("HGETALL", self._connections.key(0, "workers"))
+        orphans = holders - {worker for worker, _ in paired(workers)}
+        if orphans:  # a worker that left meanwhile holds nothing now
+            orphans &= await self._holders()
         if not orphans:
             return Finding("running jobs without a worker", OK, "none")
         advice = "a running worker reclaims them; start one if none is up"
         saw = f"{len(orphans)} workers are gone and still hold jobs"
         return Finding("running jobs without a worker", WARNING, saw, advice)
+
+    async def _holders(self) -> set[str]:
+        """The workers that hold jobs."""
+        partitions = self._connections.partitions
+        reads = [("SMEMBERS", self._connections.key(p, "holders")) for p in partitions]
+        return {w.decode() for some in await self._connections.commands(reads) for w in some}
 
 
 def _judge(check: str, count: int, looked: int, advice: str) -> Finding:

@@ -6,6 +6,10 @@ made to agree with the records, never the other way round.
 
 A list that lacks a job does not show that. So the records are found by their keys, which takes a
 look at every key of the server. Then the members of every list are compared with the records.
+
+Ids and members are read by one call and judged by the next. Jobs move on in between, so the script
+that judges asks record and lists again at one moment: a member that has left its list, and a job
+that was removed, are no findings.
 """
 
 from __future__ import annotations
@@ -92,13 +96,16 @@ class Lists(ValkeyVerbs):
     async def _members(self, partition: int, name: str) -> AsyncIterator[list[bytes]]:
         key = self._connections.key(partition, name)
         if name in EACH_JOB_ONCE:
-            after: bytes = b"-"
-            while ids := await self._connections.command(
-                "ZRANGEBYLEX", key, after, "+", "LIMIT", 0, JOBS_AT_ONCE
-            ):
+            last = b""
+            while True:
+                ids = await self._connections.command(
+                    "ZRANGEBYLEX", key, b"(" + last, "+", "LIMIT", 0, JOBS_AT_ONCE
+                )
                 yield ids
-                after = b"(" + ids[-1]
-            return
+                # It does not wait for jobs that come meanwhile. Wrong scores spoil the order.
+                if len(ids) < JOBS_AT_ONCE or ids[-1] <= last:
+                    return
+                last = ids[-1]
         cursor = 0
         while True:
             after, found = await self._connections.command(

@@ -1,5 +1,6 @@
 -- Check some jobs. Answers those without a record or body, those that are not in the lists that their
--- record names, and how many of these were put there.
+-- record names, by the time or priority that it says, and how many of these were put there. The ids were read by an
+-- earlier call: a job of which nothing is left was removed meanwhile, and nothing is wrong with it.
 -- KEYS: partition
 -- ARGV: now chosen repair
 -- uses: time record counts changes names places listed
@@ -21,12 +22,12 @@ local function is_served(record)
     return served[queue][record[TASK]]
 end
 
--- Note the entries that a job should have and has not. Answers whether the job is where its record says.
+-- Note the entries that a job should have and has not, or has with another score. Answers whether the job is where its record says.
 local function note_missing(id, record, missing)
     local lists, before = lists_of(id, record), #missing
     for name, members in pairs(lists or {}) do
         for member, score in pairs(members) do
-            if score and not redis.call('ZSCORE', partition .. ':' .. name, member) then
+            if score and tonumber(redis.call('ZSCORE', partition .. ':' .. name, member)) ~= score then
                 missing[#missing + 1] = {name, member, score}
             end
         end
@@ -34,6 +35,24 @@ local function note_missing(id, record, missing)
     local is_listed = redis.call('ZSCORE', partition .. ':live', id) and true or false
     return lists and #missing == before and is_listed == (LIVE[record[STATE]] or false)
         and (record[STATE] ~= 'ready' or is_served(record))
+end
+
+local by_id = {'live'}
+for state in pairs(UNTIMED) do
+    by_id[#by_id + 1] = 'untimed:' .. state
+end
+for state in pairs(ENDED) do
+    by_id[#by_id + 1] = 'ended:' .. state
+end
+
+-- Whether a job whose record cannot be read is there still: the record is damaged, or a list names the job.
+local function is_left(id)
+    for _, name in ipairs(by_id) do
+        if redis.call('ZSCORE', partition .. ':' .. name, id) then
+            return true
+        end
+    end
+    return redis.call('EXISTS', partition .. ':s:' .. id) == 1
 end
 
 local function is_placed(id, record)
@@ -46,7 +65,9 @@ for _, id in ipairs(ids) do
     local record = records[id]
     if is_aside(id) then
         -- doctor shows it
-    elseif not record or redis.call('EXISTS', partition .. ':b:' .. id) == 0 then
+    elseif not record then
+        bodiless[#bodiless + 1] = is_left(id) and id or nil
+    elseif redis.call('EXISTS', partition .. ':b:' .. id) == 0 then
         bodiless[#bodiless + 1] = id
     elseif not note_missing(id, record, missing) then
         misplaced[#misplaced + 1] = id

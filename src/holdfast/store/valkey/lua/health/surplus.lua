@@ -1,5 +1,6 @@
 -- Check some members of a list of jobs: the record of the job must name this list. Answers the jobs whose record
--- names another place, those without a record, and how many members do not belong there.
+-- names another place, those without a record, and how many members do not belong there. The members were read by
+-- an earlier call. Meanwhile jobs move on, end and are removed, so a member that is in the list no more is passed over.
 -- KEYS: partition
 -- ARGV: now name chosen repair
 -- uses: time record counts changes names places listed
@@ -8,7 +9,7 @@
 -- is put aside then, where doctor shows it. Members of `heads`, `open` and `parked` are lines and no jobs.
 local kind, of = string.match(name, '^([^:]*):?(.*)$')
 local lists_lines = kind == 'heads' or kind == 'open' or kind == 'parked'
-local batch, ids, surplus, misplaced, unread = cmsgpack.unpack(chosen), {}, {}, {}, {}
+local batch, ids, surplus, misplaced, unread = {}, {}, {}, {}, {}
 
 local function id_of(member)
     if kind == 'ready' or kind == 'limited' then
@@ -71,8 +72,11 @@ local function remove_surplus()
     end
 end
 
-for n, member in ipairs(batch) do
-    ids[n] = lists_lines and member or id_of(member)
+for _, member in ipairs(cmsgpack.unpack(chosen)) do
+    if redis.call('ZSCORE', partition .. ':' .. name, member) then
+        batch[#batch + 1] = member
+        ids[#ids + 1] = lists_lines and member or id_of(member)
+    end
 end
 if not lists_lines then
     load(ids)
