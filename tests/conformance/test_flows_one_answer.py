@@ -210,6 +210,18 @@ async def test_a_flow_that_ended_leaves_no_gate_behind(scene: Scene) -> None:
     assert (await trip.states())["x"] == "skipped"
 
 
+@pytest.mark.parametrize("let_go", [False, True], ids=["missed", "let go"])
+async def test_a_node_that_was_let_go_makes_nobody_bad(scene: Scene, let_go: bool) -> None:
+    trip = await Trip.begin(scene, {"a": [], "s": [], "x": ["a", "s"], "b": []})
+    await trip.end("s", end=SKIPPED)
+    await scene.store.flows.let_go(trip.id, [trip.ids["a"]] if let_go else [])
+    await trip.end("a", end=CANCELLED)
+    await trip.end("b")
+    info = await trip.info()
+    ends = FlowState.SUCCEEDED if let_go else FlowState.CANCELLED
+    assert (info.open, info.failed, info.state) == (0, int(not let_go), ends)
+
+
 async def do_errands(scene: Scene) -> None:
     while owed := await scene.store.flows.errands(10):
         for errand in owed:
