@@ -106,7 +106,7 @@ async def test_a_vote_whose_key_the_worker_lacks_does_not_deny(live_store: Store
     [event] = shop.reported("job.vote_unproven")
     assert (event.fields["who"], event.fields["key"]) == ("ann", "k2")
     assert "; ann has not answered" not in await explained(live_store, job)
-    said = "ann yes (signed with a key that no worker has: k2)"
+    said = "ann yes (signed with a key that no worker of the job has: k2)"
     assert said in await explained(live_store, job)
     await answer(live_store, job, "ann", keys=OLD)
     await shop.drain(signing_keys=OLD)
@@ -280,7 +280,7 @@ async def test_explain_knows_the_keys_of_live_workers(live_store: Store) -> None
     for one in (
         "ann has answered (without a valid proof)",
         "bob has answered (without a valid proof)",
-        "cyd no (signed with a key that no worker has: k2)",
+        "cyd no (signed with a key that no worker of the job has: k2)",
     ):
         assert one in said
 

@@ -10,7 +10,7 @@ from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.calls import about_call
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.reasons import Reason, Who, span_text
-from holdfast.insights.unproven import advice_text, fact_text, keys_of, unproven
+from holdfast.insights.unproven import advice_text, fact_text, proving_keys, unproven
 from holdfast.insights.votes import about_votes
 from holdfast.job.call import called_flow
 from holdfast.job.ids import JobId
@@ -38,7 +38,7 @@ async def about_signals(store: Store, job: Job, now: datetime) -> list[Reason]:
     if not waits or newest != job.fence:
         return []
     signals = (await store.signals.of([job.id])).get(job.id, [])
-    votes = about_votes(waits, steps, signals, await _signing_keys(store, waits), now)
+    votes = about_votes(waits, steps, signals, await _signing_keys(store, job, waits), now)
     waits = [step for step in waits if read_vote_signal(step.awaits or "") is None]
     kept = [one.name for one in signals if one.taken_by is None]
     awaited = {step.awaits for step in waits}
@@ -50,11 +50,11 @@ async def about_signals(store: Store, job: Job, now: datetime) -> list[Reason]:
     return votes + told
 
 
-async def _signing_keys(store: Store, waits: Sequence[Step]) -> set[str]:
-    """The ids of the keys by which live workers can prove votes, if the job waits for votes."""
+async def _signing_keys(store: Store, job: Job, waits: Sequence[Step]) -> set[str]:
+    """The ids of the keys by which workers of the job can prove votes, if it waits for votes."""
     if all(read_vote_signal(step.awaits or "") is None for step in waits):
         return set()
-    return keys_of(await store.workers.find())
+    return (await proving_keys(store, [job]))[job.id]
 
 
 async def _about(
@@ -100,16 +100,16 @@ async def check_signals(store: Store) -> list[Diagnosis]:
 
 
 async def _check_votes(store: Store, waits: Sequence[SignalWait]) -> list[Diagnosis]:
-    """Whether jobs wait for votes that are there, and that no live worker can prove."""
+    """Whether jobs wait for votes that are there, and that no live worker of theirs can prove."""
     asked: dict[JobId, list[VoteName]] = {}
     for wait in waits:
         if (name := read_vote_signal(wait.signal)) is not None:
             asked.setdefault(wait.id, []).append(name)
     if not asked:
         return []
-    keys = keys_of(await store.workers.find())
-    found = await store.steps.recall(list(asked))
-    of_each = {job: unproven(asked[job], recalled, keys) for job, recalled in found.items()}
+    keys = await proving_keys(store, await store.jobs.get(list(asked)))
+    found = await store.steps.recall(list(keys))
+    of_each = {job: unproven(asked[job], found[job], keys[job]) for job in found}
     jobs = [job for job, casts in of_each.items() if casts]
     if not jobs:
         return []

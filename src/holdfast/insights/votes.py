@@ -23,8 +23,8 @@ def about_votes(
     keys: Collection[str],
     now: datetime,
 ) -> list[Reason]:
-    """A reason for each wait that asks people. `keys` are those by which live workers can prove
-    votes; without a live worker there are none."""
+    """A reason for each wait that asks people. `keys` are those by which live workers of the
+    job can prove votes; without such a worker there are none."""
     asked: dict[str, list[tuple[VoteName, Step]]] = {}
     for step in waits:
         if (name := read_vote_signal(step.awaits or "")) is not None:
@@ -61,7 +61,7 @@ def _word(cast: CastVote, awaited: int, keys: Collection[str]) -> str:
     """Yes or no, as far as this program can read the vote, and why it does not count yet. A worker
     that could not prove it has asked the person again."""
     if (kid := unknown_key(cast, awaited, keys)) is not None:
-        return f"{_answer(cast)} (signed with a key that no worker has: {kid})"
+        return f"{_answer(cast)} (signed with a key that no worker of the job has: {kid})"
     if awaited <= cast.name.n:
         return _answer(cast)
     if (ballot := read_ballot(cast.text)) is not None:
@@ -78,8 +78,8 @@ def _answer(cast: CastVote) -> str:
 
 
 def unknown_key(cast: CastVote, awaited: int, keys: Collection[str]) -> str | None:
-    """The key of this vote, if no live worker has it. Where no worker is alive, one has looked
-    before and lacked the key, or nobody knows."""
+    """The key of this vote, if no live worker of the job has it. Where none is alive, one has
+    looked before and lacked the key, or nobody knows."""
     ballot = read_ballot(cast.text)
     if ballot is None or ballot.kid in keys or not (keys or awaited > cast.name.n):
         return None
