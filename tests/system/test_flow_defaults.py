@@ -131,19 +131,47 @@ async def test_a_deadline_of_a_mapped_task_is_that_of_its_elements(app: App) -> 
     assert jobs["later[0]"].deadline_at == LATER
 
 
-async def test_what_a_retried_node_adds_has_no_deadline_that_has_passed(app: App) -> None:
-    """The retry took the deadline of the node away."""
-    note, ends = app.tasks["note"], ["raise"]
+@pytest.mark.parametrize("deadline", [LATER, 3_600], ids=["instant", "seconds"])
+async def test_a_node_that_has_no_deadline_adds_nodes_that_have_that_of_the_flow(
+    app: App, deadline: datetime | float
+) -> None:
+    note = app.tasks["note"]
 
     async def grow(ctx: Context) -> None:
-        if ends.pop() == "raise":
-            raise RuntimeError("not now")
         ctx.flow.add(note, 1).named("grown")
         ctx.flow.map(note, [1]).named("m")
         await ctx.flow.extend()
 
+    flow = app.flow("endless", deadline=deadline)
+    flow.add(note, 1)
+    flow.add(grower(app, grow).using(deadline=None))
+    jobs = await ran(app, flow)
+    assert jobs.pop("grow").deadline_at is None
+    assert_together([job.deadline_at for job in jobs.values()])
+
+
+@pytest.mark.parametrize("own", [{}, {"deadline": None}], ids=["of the flow", "none"])
+async def test_what_a_retried_node_adds_has_no_deadline_that_has_passed(
+    app: App, own: dict[str, Any]
+) -> None:
+    """The retry took the deadline of the node away, and what it adds leads to nodes alike."""
+    note, ends = app.tasks["note"], ["raise"]
+
+    async def grow_on(ctx: Context, number: int) -> None:
+        ctx.flow.add(note, number).named(f"further-{number}")
+        await ctx.flow.extend()
+
+    further = app.task(name="grow_on")(grow_on)
+
+    async def grow(ctx: Context) -> None:
+        if ends.pop() == "raise":
+            raise RuntimeError("not now")
+        ctx.flow.add(further, 1)
+        ctx.flow.map(further, [2]).named("m")
+        await ctx.flow.extend()
+
     flow = app.flow("late", deadline=3_600, priority=3)
-    flow.add(grower(app, grow))
+    flow.add(grower(app, grow).using(**own))
     run = await flow.start()
     async with app.worker():
         assert (await run.wait(WITHIN)).state is FlowState.FAILED
@@ -151,8 +179,9 @@ async def test_what_a_retried_node_adds_has_no_deadline_that_has_passed(app: App
         await run.retry()
         assert (await run.wait(WITHIN)).state is FlowState.SUCCEEDED
     jobs = await jobs_of(app, run)
+    assert sorted(jobs) == ["further-1", "further-2", "grow", "grow_on", "m", "m[0]"]
     assert {job.deadline_at for job in jobs.values()} == {None}
-    assert jobs["grown"].priority == jobs["m[0]"].priority == 3
+    assert {job.priority for job in jobs.values()} == {3}
 
 
 async def test_what_a_flow_says_is_checked_at_once(app: App) -> None:

@@ -16,7 +16,7 @@ from holdfast.context import AttemptLost, Context
 from holdfast.declaring.building import FlowBuilder, upstreams
 from holdfast.declaring.nodes import KnownNode, Node
 from holdfast.errors import BadFlow
-from holdfast.flow.defaults import NO_DEFAULTS, NodeDefaults
+from holdfast.flow.defaults import NodeDefaults
 from holdfast.flow.depth import depth_of, nodes_at_depth
 from holdfast.flow.graph import encode_graph
 from holdfast.flow.inputs import added_id
@@ -136,7 +136,8 @@ class GrowingFlow(FlowBuilder):
             node: [JobId(found.nodes[name]) for name, some in others.items() if node in some]
             for node in new
         }
-        self._defaults = self._defaults_of(found)
+        if found.defaults is not None:
+            self._defaults = _defaults.decode(found.defaults)
         nodes = tuple(
             self._new_node(node, ids, targets[node], is_sink=node not in needed | others_of(others))
             for node in new
@@ -147,14 +148,6 @@ class GrowingFlow(FlowBuilder):
                 gates[target] = (*gates.get(target, ()), NewGate(1, (NewEdge(ids[node]),)))
         nodes = nodes_at_depth(nodes, depth_of(by.headers))
         return self._made(FlowId(found.flow), nodes, gates)
-
-    def _defaults_of(self, found: NodesFound) -> NodeDefaults:
-        """A node without a deadline in a flow that has one was retried: the deadline of the flow
-        counts no more for what it adds either."""
-        if found.defaults is None:
-            return NO_DEFAULTS
-        defaults = _defaults.decode(found.defaults)
-        return defaults if self._ctx.job.deadline_at is not None else defaults.without_deadline()
 
     def _made(
         self, flow: FlowId, nodes: tuple[NewNode, ...], gates: dict[JobId, tuple[NewGate, ...]]

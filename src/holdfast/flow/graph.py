@@ -149,6 +149,14 @@ class Graph:
         it has added nothing at all."""
         return self._added.get(job)
 
+    def added_through(self, job: JobId) -> list[JobId]:
+        """A node, the one that added it to its flow, the one that added that one, and so on."""
+        adder = {one: by for by, added in self._added.items() for one in added}
+        found = [job]
+        while (by := adder.get(found[-1])) is not None:
+            found.append(by)
+        return found
+
     def held_up_by(self, job: JobId) -> set[JobId]:
         """The nodes that were there already, and that a node has let wait for what it added."""
         return self._held_up.get(job, set())

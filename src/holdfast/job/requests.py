@@ -188,8 +188,8 @@ class SpendKept(msgspec.Struct, frozen=True, tag=True):
 class NodesFound(msgspec.Struct, frozen=True, tag=True):
     """The flow, and the ids of those of its nodes that were asked for, by name. `anew`: how often
     what the node had added was removed. `maps`: those of the names that make elements, each with
-    those of the names that wait for it. `defaults`: what the flow says of all its nodes, as
-    JSON."""
+    those of the names that wait for it. `defaults`: what the flow says of the nodes that are added,
+    as JSON."""
 
     flow: str
     flow_name: str

@@ -29,6 +29,7 @@ from holdfast.job.requests import (
     StartChild,
 )
 from holdfast.job.ties import Tie
+from holdfast.job.what import What
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt
 
@@ -62,18 +63,29 @@ class FlowAnswers:
         ids = {name: str(graph.nodes[name].job) for name in names if name in graph.nodes}
         anew = graph.times_removed(attempt.job.id)
         maps = {name: _waiting(graph, name, ids) for name in ids if graph.nodes[name].task == MAP}
-        defaults = await self._defaults(told.flow, graph)
+        defaults = await self._defaults(attempt, told.flow, graph)
         return NodesFound(told.flow, told.flow_name, ids, anew, maps, defaults)
 
-    async def _defaults(self, flow: FlowId, graph: Graph) -> str | None:
-        """What the flow says of all its nodes. Seconds from its start become an instant."""
+    async def _defaults(self, attempt: Attempt, flow: FlowId, graph: Graph) -> str | None:
+        """What the flow says of the nodes that the attempt adds. Seconds from its start become an
+        instant. A retry takes the deadlines of nodes away, and that of what they add."""
         if graph.defaults == NO_DEFAULTS:
             return None
         found = graph.defaults
+        if found.has_deadline and await self._comes_from_a_retry(attempt, graph):
+            found = found.without_deadline()
         if found.deadline_in is not None:
             for info in await self._store.flows.get([flow]):
                 found = found.since(info.created_at)
         return msgspec.json.encode(found).decode()
+
+    async def _comes_from_a_retry(self, attempt: Attempt, graph: Graph) -> bool:
+        """Whether the node, or one that led to its being added, was retried. A node that has a
+        deadline was not."""
+        if attempt.job.deadline_at is not None:
+            return False
+        told = await self._store.jobs.life(graph.added_through(attempt.job.id))
+        return any(one.what is What.REQUEUED for one in told)
 
     async def _grown(self, attempt: Attempt, given: Growth) -> FlowGrown:
         growth = msgspec.structs.replace(given, by=attempt.job.id, fence=attempt.job.fence)
