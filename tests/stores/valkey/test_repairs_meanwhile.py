@@ -152,7 +152,7 @@ async def test_a_store_is_examined_and_mended_beside_a_busy_worker(
             for number in range(20):
                 await brief.enqueue(number)
                 await narrow.enqueue("abc"[number % 3])
-            last = await brief.using(delay=0.01).enqueue(20)
+            last = await brief.using(delay=0.01, retention=Retention()).enqueue(20)
             await last.result(timeout=30)
             await app.store.jobs.prune(1_000)
 
