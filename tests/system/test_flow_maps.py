@@ -500,3 +500,57 @@ async def test_a_join_that_is_retried_waits_for_elements_that_still_run(
         assert (await bench.run.wait(WITHIN)).state is FlowState.SUCCEEDED
     assert [await bench.result(name) for name in names] == [[0, 10]] * 4
     assert await bench.app.store.telemetry.recount() == []
+
+
+async def test_a_flow_that_returns_a_map_has_the_list_of_its_results(bench: Bench) -> None:
+    """Also if the map is its only last node, and after elements were made anew."""
+    bench.let(0, 1, 2, 7)
+    numbers = [2, 0]
+
+    async def find() -> list[int]:
+        return numbers
+
+    find_task: Any = bench.app.task(name="find")(find)
+    async with working(bench):
+        alone = bench.app.flow("alone")
+        alone.map(bench.work, alone.add(find_task).named("find").output).named("m")
+        await bench.start(alone)
+        assert await bench.run.result(WITHIN) == [20, 0]
+        numbers[:] = [1]
+        await bench.run.retry("find", cascade=True)
+        assert await bench.run.result(WITHIN) == [10]
+
+        named = bench.app.flow("named")
+        named.returns(named.map(bench.work, [1, 2]).named("m"))
+        named.add(bench.work, 7)
+        await bench.start(named)
+        assert await bench.run.result(WITHIN) == [10, 20]
+
+        empty = bench.app.flow("empty")
+        empty.map(bench.work, [])
+        await bench.start(empty)
+        assert await bench.run.result(WITHIN) == []
+
+
+async def test_an_element_that_failed_is_none_in_the_result_of_a_flow(bench: Bench) -> None:
+    flow = bench.app.flow("most")
+    m = flow.map(bench.work, [0, 1]).named("m")
+    flow.add(bench.say, "enough").after(m.at_least(0.5))
+    flow.returns(m)
+    bench.let(1, bad=[0])
+    await bench.start(flow)
+    async with working(bench):
+        assert await bench.run.result(WITHIN) == [None, 10]
+
+
+async def test_a_flow_task_whose_flow_returns_a_map_succeeds_with_the_list(bench: Bench) -> None:
+    @bench.app.flow_task()
+    def double(app_flow: str) -> Any:
+        flow = bench.app.flow(app_flow)
+        flow.map(bench.work, [1, 2])
+        return flow
+
+    bench.let(1, 2)
+    async with working(bench):
+        job = await double.enqueue("inner")
+        assert await job.result(timeout=WITHIN) == [10, 20]

@@ -106,6 +106,16 @@ def test_a_node_without_a_value_for_a_parameter_is_refused(app: App, square: Any
     flow.add(both, one.output, one.output)
 
 
+def test_a_map_has_outputs_and_no_output(app: App, square: Task[..., Any]) -> None:
+    flow = app.flow("slip")
+    squares = flow.map(square, [1, 2]).named("squares")
+    with pytest.raises(BadFlow, match="'squares' is a map, which has a result for each element: "):
+        flow.add(square, squares.output)
+    with pytest.raises(BadFlow, match=r"pass its results, <node 'squares'>\.outputs"):
+        flow.add(square, squares)
+    flow.add(square, squares.outputs)
+
+
 def test_a_task_whose_parameters_are_a_list_maps_nothing(app: App) -> None:
     @app.task()
     async def total(*numbers: int) -> int:

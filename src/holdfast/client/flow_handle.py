@@ -33,15 +33,12 @@ class FlowHandle:
 
     async def result(self, timeout: Seconds | None = None) -> Any:
         """Wait for the flow to end. Returns the result of its last node, or of the node that
-        `flow.returns` named; raises `FlowFailed` or `FlowCancelled` if it ended otherwise."""
-        client = self._client()
+        `flow.returns` named; of a map, those of its elements. Raises `FlowFailed` or
+        `FlowCancelled` if it ended otherwise."""
         flow = await self.wait(timeout)
         if flow.state is not FlowState.SUCCEEDED:
             raise await self._why_not(flow)
-        graph = await client.flows.graph(self.id)
-        if graph.returns is None:
-            return None
-        return (await client.get(graph.nodes[graph.returns].job)).result
+        return await self._client().flows.returned(self.id)
 
     async def wait(self, timeout: Seconds | None = None) -> FlowInfo:
         """Wait until the flow has ended, however it does."""

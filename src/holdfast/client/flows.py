@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from holdfast.client.acting import Acts
@@ -30,6 +30,7 @@ from holdfast.insights.causes import nodes_with_reasons
 from holdfast.job import checks
 from holdfast.job.checks import known_job_id
 from holdfast.job.ids import JobId
+from holdfast.job.json_text import shown_value
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Flows, Started
 from holdfast.store.contract.store import Store
 
@@ -149,6 +150,14 @@ class FlowVerbs:
     async def count(self) -> dict[FlowState, int]:
         """How many flows there are, by state."""
         return await self._store.flows.count()
+
+    async def returned(self, flow_id: str) -> Any:
+        """The result of a flow that has succeeded, as a JSON value; of a map, those of its
+        elements, in their order."""
+        from holdfast.flow.parents import results_of  # only who waits for a flow needs it
+
+        found = await results_of(self._store, known_flow_id(flow_id))
+        return shown_value(found) if isinstance(found, str) else [*map(shown_value, found)]
 
     async def nodes(self, flow_id: str) -> list[NodeInfo]:
         """All nodes of a flow, by name."""

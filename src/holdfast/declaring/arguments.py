@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from holdfast.codec.parameters import POSITIONAL
 from holdfast.codec.signature import Signature
-from holdfast.declaring.nodes import Node, NodeGroup, Output
+from holdfast.declaring.nodes import MapNode, Node, NodeGroup, Output
 from holdfast.errors import BadArguments, BadFlow
 from holdfast.flow.inputs import Path
 from holdfast.task import Task
@@ -41,6 +41,8 @@ def _collect(value: Any, path: Path, found: list[tuple[Path, Output]]) -> None:
     match value:
         case Output():
             found.append((path, value))
+        case MapNode():
+            raise BadFlow(f"argument {path[0]!r} is {value!r}: pass its results, {value!r}.outputs")
         case Node() | NodeGroup():
             raise BadFlow(f"argument {path[0]!r} is {value!r}: pass its result, {value!r}.output")
         case list() | tuple():

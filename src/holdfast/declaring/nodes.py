@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Literal, NoReturn, Self, TypeAlias, TypeVar, cast, overload
 
 from holdfast.context import AddedNode
 from holdfast.context.growth import NodeTask
@@ -239,7 +239,7 @@ class CollectorNode(Node[None]):
         self.name = f"{self._word}({self.of.name})"
 
 
-class MapNode(Node[int], Generic[R]):
+class MapNode(Node[list[R]], Generic[R]):
     """A node for each element of a result. They are made when the result is there."""
 
     __slots__ = ("_collectors",)
@@ -258,6 +258,10 @@ class MapNode(Node[int], Generic[R]):
 
     def undo(self, task: NodeTask[..., Any]) -> Self:
         raise BadFlow(f"{self!r} makes nodes: the elements of a map cannot be undone one by one")
+
+    @property
+    def output(self) -> NoReturn:
+        raise BadFlow(f"{self.name!r} is a map, which has a result for each element: use .outputs")
 
     @property
     def outputs(self) -> list[R]:

@@ -150,14 +150,15 @@ def elements(inputs: Sequence[Input], results: Mapping[JobId, str]) -> dict[JobI
                 maps.add(job)
             case Winner(_, known) | Each(_, known):
                 maps.update(known.values())
-    return {job: _elements_of(job, results.get(job, "0")) for job in maps}
+    return {job: elements_of(job, results.get(job, "0")) for job in maps}
 
 
 def map_result(count: int, anew: int) -> MapResult:
     return (count, anew) if anew else count
 
 
-def _elements_of(job: JobId, result: str) -> list[JobId]:
+def elements_of(job: JobId, result: str) -> list[JobId]:
+    """The elements of a map, by what the map has come to."""
     told = _map_result.decode(result)
     count, anew = (told, 0) if isinstance(told, int) else told
     return element_ids(job, range(count), anew)

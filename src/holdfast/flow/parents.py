@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from holdfast.flow.graph import Graph
+from holdfast.flow.growing import MAP
 from holdfast.flow.ids import child_flow_id
+from holdfast.flow.inputs import NULL_TEXT, elements_of
 from holdfast.flow.model import FLOW_ENDED, FlowId, FlowInfo, FlowState, NodeInfo
 from holdfast.job.ends import Cancelled, Raised, Returned
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Job
+from holdfast.job.sealed import require_open
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.store.contract.store import Store
@@ -97,11 +100,32 @@ def _gone(job: JobId) -> Raised:
 
 async def result_of(store: Store, flow: FlowId) -> str:
     """The result of a flow that has succeeded, as JSON."""
+    found = await results_of(store, flow)
+    if isinstance(found, str):
+        return found
+    for one in found:
+        require_open(one)
+    return f"[{','.join(found)}]"
+
+
+async def results_of(store: Store, flow: FlowId) -> str | list[str]:
+    """The result of a flow that has succeeded, as JSON: that of a node, or those of the elements of
+    a map, in their order."""
     graph = Graph(await store.flows.graph(flow))
     if graph.returns is None:
-        return "null"
-    outcomes = await store.jobs.outcomes([graph.nodes[graph.returns].job])
-    return next((one.result for one in outcomes if one.result is not None), "null")
+        return NULL_TEXT
+    node = graph.nodes[graph.returns]
+    result = (await _results(store, [node.job])).get(node.job)
+    if node.task != MAP or result is None:
+        return result or NULL_TEXT
+    elements = elements_of(node.job, result)
+    results = await _results(store, elements)
+    return [results.get(one, NULL_TEXT) for one in elements]
+
+
+async def _results(store: Store, jobs: Sequence[JobId]) -> dict[JobId, str]:
+    outcomes = await store.jobs.outcomes(jobs)
+    return {one.id: one.result for one in outcomes if one.result is not None}
 
 
 async def first_failed(store: Store, flow: FlowId) -> NodeInfo | None:
