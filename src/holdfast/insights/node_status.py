@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.fleet.reading import notes
 from holdfast.flow.model import NodeInfo
@@ -20,6 +21,7 @@ from holdfast.insights.reasons import (
 )
 from holdfast.insights.unproven import about_unproven
 from holdfast.job.ids import JobId
+from holdfast.job.outcome import LEFT
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.store import Store
@@ -67,8 +69,7 @@ class _Reader:
         self._obstacles: dict[tuple[str, str], list[Reason]] = {}
 
     async def status(self, job: Job) -> NodeStatus:
-        misfits = await about_misfit(self._store, job, self._now) if job.id in self._left else []
-        for reason in misfits:
+        for reason in await self._about_misfit(job):
             return NodeStatus(f"is left: {reason.fact}", reason.who, reason)
         match job.state:
             case JobState.RUNNING:
@@ -85,6 +86,14 @@ class _Reader:
                 return NodeStatus(f"has ended as {state}", Who.NOBODY)
             case state:
                 return NodeStatus(f"is {state} itself", Who.WORKER)
+
+    async def _about_misfit(self, job: Job) -> list[Reason]:
+        """What does not fit may quote a secret, and here nobody asks for the rules of its task. It
+        is shown with the job itself."""
+        if job.id not in self._left:
+            return []
+        reason = LEFT if (job.reason or "").startswith(LEFT) else None
+        return await about_misfit(self._store, replace(job, reason=reason), self._now)
 
     def _running(self, job: Job) -> NodeStatus:
         for reason in about_running(job, self._workers):
