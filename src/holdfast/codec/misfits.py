@@ -65,6 +65,6 @@ def misfit(known: Mapping[str, Parameter], text: str | bytes, exc: Exception, ad
     if gone:
         return f"it takes no {', '.join(map(repr, gone))}: {advice}"
     if new:
-        mended = "; give it a default" if advice is CHANGED else ""
+        mended = "; a new parameter needs a default" if advice is CHANGED else ""
         return f"no value for {', '.join(map(repr, new))}: {advice}{mended}"
     return f"{misplaced(str(exc), {})}: {advice}"
