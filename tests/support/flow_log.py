@@ -145,9 +145,8 @@ class FlowLog:
 
     def may_have_failed(self, name: str, before: float) -> bool:
         is_map = name in self.plan.nodes and self.plan.nodes[name].kind == "map"
-        named = any(act.is_retry and name in act.names and act.began < before for act in self.acts)
-        # a map fails in a cancelled flow, and if an operator lets it run without its list
-        broken = is_map and (named or self.may_be_cancelled(name, before))
+        # a map fails in a cancelled flow
+        broken = is_map and self.may_be_cancelled(name, before)
         return broken or any(run.how(before) == "fail" for run in self.parts(name))
 
     def may_have_ended(self, name: str, before: float) -> bool:

@@ -103,8 +103,6 @@ class Judge:
             assert asked, self.say(name, f"{run} after {end}, and nobody asked")
 
     def began_in_time(self, name: str, run: Run) -> None:
-        if self.was_named(name, run.began):
-            return
         for gate in self.log.gates(name):
             if gate.names[0].endswith(".b") and gate.names[0] not in self.log.runs:
                 continue  # the grower was another attempt's, and has added nothing in the end
@@ -114,11 +112,6 @@ class Judge:
         for n, gate in enumerate(spec.gates if spec is not None else ()):
             if gate.is_taken and spec is not None and spec.kind != "map":
                 self.was_given(name, run, gate, run.told.takes[str(n)])
-
-    def was_named(self, name: str, before: float) -> bool:
-        """An operator who names a node lets it run, whatever it waits for."""
-        named = (act for act in self.log.acts if act.is_retry and act.began < before)
-        return any(name in act.names for act in named)
 
     def was_given(self, name: str, run: Run, gate: Gate, given: Any) -> None:
         known = [self.log.values(one, run.began) for one in gate.names]
@@ -243,8 +236,8 @@ class Judge:
 
     def may_have_failed(self, name: str, node: Node, spec: Spec | None) -> bool:
         if spec is not None and spec.kind == "map":
-            # nothing can be added any more, or an operator has let it run without its list
-            return self.log.may_be_cancelled(name, END) or self.was_named(name, END)
+            # nothing can be added any more
+            return self.log.may_be_cancelled(name, END)
         if spec is not None and spec.kind == "child":
             return any(run.how(END) == "fail" for run in self.log.parts(name))
         return self.last_end(name, node) == "fail"
