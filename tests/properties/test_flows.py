@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.clock import ManualClock
+from holdfast.errors import BadFlow
 from holdfast.flow.drift import circle_of, drift_of
 from holdfast.flow.errands import do_errand
 from holdfast.flow.graph import Graph
@@ -203,7 +204,12 @@ async def _grow(trip: Trip, model: FlowModel, number: int) -> None:
 async def _retry(trip: Trip, model: FlowModel) -> None:
     info, nodes = await trip.info(), list((await trip.nodes()).values())
     graph = Graph(await trip.scene.store.flows.graph(trip.id))
-    plan = plan_retry(info, graph, nodes)
+    try:
+        plan = plan_retry(info, graph, nodes)
+    except BadFlow:  # each could only be skipped again
+        lost = [name for name, state in model.states.items() if state in (S.FAILED, S.EXPIRED)]
+        assert all(model.hopeless(name) for name in lost)
+        return
     if not plan.again:
         return
     if not await trip.scene.store.flows.reopen([plan.reopening]):

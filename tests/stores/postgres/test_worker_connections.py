@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
 from holdfast import App
@@ -62,12 +63,25 @@ async def watching(url: str) -> AsyncIterator[Watch]:
     await looking
 
 
+TABLES = "holdfast.job, holdfast.ready, holdfast.lease"
+
+
 @asynccontextmanager
 async def standing_still(url: str) -> AsyncIterator[None]:
-    """No verb gets any further: each waits for a table that somebody has locked."""
-    async with connected(url) as connection, connection.transaction():
-        await connection.execute("lock table holdfast.job, holdfast.ready, holdfast.lease")
+    """No verb gets any further: each waits for a table that somebody has locked. The locks are
+    taken together or not at all: a verb may hold one of the tables and wait for another."""
+    async with connected(url) as connection:
+        while True:
+            transaction = connection.transaction()
+            await transaction.start()
+            try:
+                await connection.execute(f"lock table {TABLES} nowait")
+            except asyncpg.LockNotAvailableError:
+                await transaction.rollback()
+            else:
+                break
         yield
+        await transaction.rollback()
 
 
 async def test_an_idle_worker_needs_three_connections_and_a_busy_one_five(
