@@ -1,11 +1,12 @@
 """A program that dies at a chosen write, as a user would write one but for its death.
 
-    python -m tests.support.crash_stories whole 17 before
+    python -m tests.support.crash_stories whole claim 7 before
 
-plays the story `whole` and dies before the 17th write that reaches the store: by `os._exit`, so
-nothing of the process runs after it. `after` dies when the write is done, `lost` goes on without
-the answer, and write 0 never comes. What it begins has fixed ids, so a program that plays the same
-story again begins nothing twice.
+plays the story `whole` and dies before the seventh `claim` reaches the store: by `os._exit`, so
+nothing of the process runs after it. `after` dies when the write is done, and `lost` goes on
+without the answer. Verbs are counted one by one, because a slow store changes the order of writes
+that have nothing to do with each other. What a program begins has fixed ids, so one that plays the
+same story again begins nothing twice.
 
 Handlers note in the diary what they do: it is the outside log, in which the store has no part.
 """
@@ -57,19 +58,19 @@ BY_THE_CLOCK = frozenset(
 
 
 class Seam(Line):
-    """Counts writes; at one of them the program dies, or its answer is lost."""
+    """Counts writes; at the `nth` one of a verb the program dies, or its answer is lost."""
 
-    def __init__(self, at: int, side: str, diary: Diary) -> None:
+    def __init__(self, verb: str, nth: int, side: str, diary: Diary) -> None:
         super().__init__()
-        self._at, self._side, self._diary = at, side, diary
+        self._verb, self._nth, self._side, self._diary = verb, nth, side, diary
         self._count, self._one_at_once = 0, threading.Lock()
 
     async def carry(self, verb: str, call: Callable[[], Any]) -> Any:
         if verb in READS or verb in BY_THE_CLOCK:
             return await call()
         with self._one_at_once:  # the heartbeat has a thread of its own
-            self._count += 1
-            chosen = self._count == self._at
+            self._count += verb == self._verb
+            chosen = verb == self._verb and self._count == self._nth
         self._diary.note(SEEN, text=verb)
         if not chosen:
             return await call()
@@ -308,9 +309,9 @@ STORIES: Mapping[str, Callable[[], Awaitable[None]]] = {
 }
 
 
-async def play(story: str, at: int, side: str) -> None:
+async def play(story: str, verb: str, nth: int, side: str) -> None:
     """`begun` in the diary: nobody has to begin the story again."""
-    app.line = Seam(at, side, diary())
+    app.line = Seam(verb, nth, side, diary())
     async with app:
         if side != BEGUN:
             await again_if_lost(STORIES[story])
@@ -334,4 +335,4 @@ async def again_if_lost(begin: Callable[[], Awaitable[None]]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(play(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+    asyncio.run(play(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]))

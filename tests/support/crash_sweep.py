@@ -33,6 +33,7 @@ from tests.support.forking import forks
 SIDES = ("before", "after", "lost")
 LOST = "StoreUnavailable: the answer is lost"
 """A worker that cannot start leaves with this, and is started again."""
+NEVER = ("", 0, "before")
 PROGRAM = "tests.support.crash_stories"
 DIED = 9
 S = JobState
@@ -71,38 +72,39 @@ class Sweep:
         self.died: Counter[str] = Counter()
 
     async def all(self) -> None:
-        writes = await self.play(0, "before")
-        for at in range(1, len(writes) + 1):
-            for side in SIDES:
-                try:
-                    await self.play(at, side)
-                except BaseException as error:
-                    error.add_note(f"{side} write {at} of {self._story}, {writes}")
-                    raise
+        writes = Counter(await self.play(*NEVER))
+        for verb, times in writes.items():
+            for nth in range(1, times + 1):
+                for side in SIDES:
+                    try:
+                        await self.play(verb, nth, side)
+                    except BaseException as error:
+                        error.add_note(f"{side} {verb} {nth} of {self._story}, {writes}")
+                        raise
 
-    async def play(self, at: int, side: str) -> list[str]:
+    async def play(self, verb: str, nth: int, side: str) -> list[str]:
         """Returns the verbs of the writes that were made while the first program lived."""
         url = await self._backend.empty()
         path = self._folder / f"diary-{next(self._numbers)}"
         diary = DiaryReader(path)
-        code = self._run(url, path, at, side)
+        code = self._run(url, path, verb, nth, side)
         seen = [entry.text for entry in diary.entries(SEEN)]
         if code == DIED or (side == "lost" and LOST in self._error()):
-            self.died[seen[at - 1]] += code == DIED
+            self.died[verb] += code == DIED
             async with opened(url) as store:
                 await bury(store)
             heir = BEGUN if diary.entries(BEGUN) else "before"
-            code = self._run(url, path, 0, heir)
+            code = self._run(url, path, "", 0, heir)
         assert code == 0, self._error()
         async with opened(url) as store:
             await self._judge(store, diary.entries())
         diary.close()
         return seen
 
-    def _run(self, url: str, diary: Path, at: int, side: str) -> int:
+    def _run(self, url: str, diary: Path, verb: str, nth: int, side: str) -> int:
         env = os.environ | {"HOLDFAST_URL": url, DIARY: str(diary)}
         self._log.unlink(missing_ok=True)
-        program = forks().start(PROGRAM, self._story, str(at), side, env=env, log=self._log)
+        program = forks().start(PROGRAM, self._story, verb, str(nth), side, env=env, log=self._log)
         return program.wait()
 
     def _error(self) -> str:
