@@ -196,6 +196,25 @@ async def test_a_node_that_failed_late_runs_again_by_a_retry(scene: Scene) -> No
     assert (await trip.nodes())["x"].reason == "'s' is skipped"
 
 
+async def test_a_node_that_is_skipped_again_counts_what_had_ended_before(scene: Scene) -> None:
+    """`c` was cancelled in the first life of the flow. `x` is skipped at once in the second, for no
+    bad end, and one of its gates has lost `c`."""
+    trip = await Trip.begin(
+        scene, {"s": [], "c": [], "y": [], "x": ["s", any_of("c", "y")], "z": ["x"]}
+    )
+    await trip.end("s", end=SKIPPED)
+    await trip.end("c", end=CANCELLED)
+    await trip.end("y", end=SKIPPED)
+    assert (await trip.info()).state is FlowState.CANCELLED
+    graph = Graph(await scene.store.flows.graph(trip.id))
+    plan = plan_retry(await trip.info(), graph, list((await trip.nodes()).values()), ["y"])
+    assert await scene.store.flows.reopen([plan.reopening]) == [trip.id]
+    await trip.end("y", end=SKIPPED)
+    info = await trip.info()
+    assert (info.state, info.failed) == (FlowState.CANCELLED, 1)
+    assert (await trip.nodes())["x"].reason == "'c' is cancelled"
+
+
 async def test_a_flow_that_ended_leaves_no_gate_behind(scene: Scene) -> None:
     """A second life of the flow judges what is skipped in it, and nothing of the first."""
     trip = await Trip.begin(scene, {"a": [], "s": [], "x": ["a", "s"], "b": []})

@@ -35,8 +35,8 @@ Gates = Mapping[JobId, Sequence[NewGate]]
 
 class Wiring:
     """Gates that are to be written, and their edges by upstream. `ended` are upstreams that have
-    ended: they count at once. `lost` says more of those to which edges are lost, and `because` why
-    a gate lost one."""
+    ended: they count at once. Their edges are written too, for the look at the end of the flow.
+    `lost` says more of those to which edges are lost, and `because` why a gate lost one."""
 
     __slots__ = ("because", "edges", "ended", "gates", "lost")
 
@@ -54,9 +54,8 @@ class Wiring:
             counted = self._counted(job, n, edges) if self.ended else (0, 0, 0)
             self.gates.append((job, n, flow, gate.need, len(edges), losers, *counted))
             for edge in edges:
-                if edge.upstream not in self.ended:
-                    behind = f'"{job}":{32 * n + edge.wants}'
-                    self.edges.setdefault(edge.upstream, []).append(behind)
+                behind = f'"{job}":{32 * n + edge.wants}'
+                self.edges.setdefault(edge.upstream, []).append(behind)
 
     def _counted(self, job: JobId, n: int, edges: Sequence[NewEdge]) -> tuple[int, int, int]:
         """The won and lost edges of a gate, and whether one was lost to a bad end."""

@@ -43,6 +43,8 @@ where flow_id = :flow_id
     )
 
 -- name: ended
+-- Of a node that is not settled all edges are counted later, those that are written now among them.
 select o.job_id, o.state
 from json_each(?) as wanted
 cross join holdfast_outcome as o on o.job_id = wanted.value
+cross join holdfast_node as n on n.job_id = o.job_id and not n.is_unsettled
