@@ -33,7 +33,7 @@ async def about_misfit(store: Store, job: Job, now: datetime) -> list[Reason]:
     tried = f"tried: {note.workers}; {_fails(note, now)}"
     fact = f"no live worker can read its arguments{problem}; {tried}"
     advice = (
-        "deploy a worker whose code takes them; if they come from a slip, mend it and enqueue the "
+        "deploy a worker whose code takes them; if they come from a slip, fix it and enqueue the "
         "work again; to give it up before it fails"
     )
     cancel = Action(Noun.JOBS, Verb.CANCEL, job.id)

@@ -1,5 +1,6 @@
-"""Two tasks that every worker knows by itself: one makes the elements of a map, and one stands for
-them where other nodes wait for the whole map."""
+"""Two tasks that every worker has without declaring them. One makes the elements of a map. The
+other is a node that stands for all elements, where a condition of another node needs the whole map.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ _encoder = msgspec.json.Encoder()
 
 def map_handler(store: Store) -> Handler:
     async def make_elements(ctx: Context, plan: dict[str, Any], items: Any) -> MapResult:
-        """Add a node for each element to the flow of this job; returns how many there are. What is
-        no list is one for no worker, so the job does not wait for another worker."""
+        """Add a node for each element to the flow of this job; returns how many there are. A value
+        that is not a list fails the job at once: no other worker could read it as a list."""
         if not isinstance(items, list):
             raise Fail(f"a map takes a list, got {type(items).__name__}")
         if len(items) > MOST_ELEMENTS:
@@ -47,7 +48,9 @@ def map_handler(store: Store) -> Handler:
 
 
 async def _times_removed(store: Store, flow: FlowId, ctx: Context) -> int:
-    """What no attempt has made, nobody has removed: then the graph need not be read."""
+    """How often a retry of the flow has removed the elements of this map. The first claim of a job
+    has made none, so the graph is not read then. Fences begin at 1 on the SQL stores only: a map on
+    Valkey always reads the graph."""
     if ctx.fence == 1:
         return 0
     return Graph(await store.flows.graph(flow)).times_removed(ctx.job.id)
@@ -55,7 +58,8 @@ async def _times_removed(store: Store, flow: FlowId, ctx: Context) -> int:
 
 def collect_handler() -> Handler:
     async def collect() -> None:
-        """The gates before this job have said all: it is released, or skipped."""
+        """Do nothing. The job's gates wait for the elements of a map. The job succeeds if the gates
+        are met, and is skipped if they cannot be."""
 
     return Handler.of(COLLECT, collect)
 
